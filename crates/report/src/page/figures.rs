@@ -196,7 +196,10 @@ mod tests {
         assert!(read("paper-incomplete/figure-1.md").contains("(../paper-incomplete.md)"));
         let beside = ["figure-1.csv", "figure-1.md", "figure-2.csv", "figure-2.md", "one.svg", "two.svg"];
         let beside = beside.map(|name| format!("paper-incomplete/{name}"));
-        assert_eq!(files(dir.path()), [&["paper-incomplete.md".to_owned()], &beside[..], &["paper.md".to_owned()]].concat());
+        assert_eq!(
+            files(dir.path()),
+            [&["paper-incomplete.md".to_owned()], &beside[..], &["paper.md".to_owned()]].concat()
+        );
     }
 
     #[test]

@@ -43,7 +43,9 @@ impl Ran {
         match self.groups.iter_mut().find(same) {
             Some(group) if group.runs.contains(&values) => {}
             Some(group) => group.runs.push(values),
-            None => self.groups.push(Group { file, seeds, keys: keys().map(str::to_owned).collect(), runs: vec![values] }),
+            None => {
+                self.groups.push(Group { file, seeds, keys: keys().map(str::to_owned).collect(), runs: vec![values] })
+            }
         }
     }
 
@@ -184,7 +186,11 @@ mod tests {
         ran.add(("any", "short"), 3, &[] as &[(&str, u8)]);
         ran.add(("any", "many"), 5, &[("station.0.count", 1)]);
         for size in ["1 kB", "2 kB"].map(text) {
-            ran.add(("any", "web"), 1, &[("traffic.1.size", &size), ("traffic.2.size", &size), ("traffic.1.at", &size)]);
+            ran.add(
+                ("any", "web"),
+                1,
+                &[("traffic.1.size", &size), ("traffic.2.size", &size), ("traffic.1.at", &size)],
+            );
         }
         ran.add(("any", "plain"), 1, &[] as &[(&str, u8)]);
         let want = "`scenarios/any/short.toml`, 4 variants of `station.0.count`, `limit`, 3 seeds; \

@@ -134,14 +134,19 @@ impl Section {
             let many = self.checks.len() > MOST;
             let stands = |check: &&Check| !many || check.met == Some(false) || check.headline;
             let rows: Vec<Vec<String>> = self.checks.iter().filter(stands).map(|check| check.row(BOLD)).collect();
-            let head = |verdict: &str| ["statement", "paper or requirement", "ours", verdict].map(str::to_owned).to_vec();
+            let head =
+                |verdict: &str| ["statement", "paper or requirement", "ours", verdict].map(str::to_owned).to_vec();
             if !rows.is_empty() {
                 let _ = write!(text, "\n{}", table::markdown(&head(""), &rows));
             }
             if many {
                 let file = format!("{name}-statements.csv");
                 let (required, met) = self.counts();
-                let _ = write!(text, "\n[All {} statements]({file}): {met} of {required} requirements met.\n", self.checks.len());
+                let _ = write!(
+                    text,
+                    "\n[All {} statements]({file}): {met} of {required} requirements met.\n",
+                    self.checks.len()
+                );
                 let rows: Vec<Vec<String>> = self.checks.iter().map(|check| check.row(PLAIN)).collect();
                 data.push((file, table::csv(std::iter::once(&head("verdict")).chain(&rows))));
             }
@@ -188,7 +193,12 @@ mod tests {
         let (name, text) = page(&section);
         assert_eq!(name, "figure-1.md");
         assert!(text.starts_with("# Figure 1\n\nWhat was run.\n\n| statement |"), "{text}");
-        for line in ["| high | more | less | **not met** |", "| none | more | less |  |", "Not met: it is too hard.", "(../paper.md)"] {
+        for line in [
+            "| high | more | less | **not met** |",
+            "| none | more | less |  |",
+            "Not met: it is too hard.",
+            "(../paper.md)",
+        ] {
             assert!(text.contains(line), "{line} in {text}");
         }
         section.checks.remove(0);
