@@ -16,8 +16,7 @@ const SLOT: f64 = 0.5;
 const RESPONSE: f64 = 20.0;
 /// Packets a frame of the ten stations at the target, by the model.
 const LEVEL: f64 = 25.2;
-const BOTH_ENDS: &str =
-    "Lines: the first seed, for the mean of swings that are out of step shows none. Bands: from the least to the most of all seeds.";
+const BOTH_ENDS: &str = "Lines: the first seed, for the mean of swings that are out of step shows none. Bands: from the least to the most of all seeds.";
 
 /// The scenario's laws that vary one gain.
 fn varied(runner: &Runner<'_>, gain: &str) -> Result<Results, ExperimentError> {
@@ -33,7 +32,9 @@ fn levels(run: &Run) -> Vec<(f64, f64)> {
 
 /// How much the mean level of a slot varies once the loop should have settled.
 fn swing(run: &Results, law: &str) -> Estimate {
-    run.over_runs(law, "1", |run| relative_sd(levels(run).into_iter().filter(|(at, _)| *at > 30.0).map(|(_, level)| level)))
+    run.over_runs(law, "1", |run| {
+        relative_sd(levels(run).into_iter().filter(|(at, _)| *at > 30.0).map(|(_, level)| level))
+    })
 }
 
 fn is_stable(run: &Results, law: &str) -> bool {

@@ -103,10 +103,8 @@ fn by_mcs(runner: &Runner<'_>) -> Result<(Part, Chart), ExperimentError> {
     for (mbit, lowest) in OFFERED {
         let (mut ours, mut model) = (Vec::new(), Vec::new());
         for mcs in (lowest..TWO_STREAMS.len()).step_by(if runner.quick { 4 } else { 1 }) {
-            let edits: [Edit<'_>; 2] = [
-                ("traffic.0.rate", Value::from(format!("{mbit} Mbit/s"))),
-                ("station.0.mcs", Value::from(mcs as i64)),
-            ];
+            let edits: [Edit<'_>; 2] =
+                [("traffic.0.rate", Value::from(format!("{mbit} Mbit/s"))), ("station.0.mcs", Value::from(mcs as i64))];
             let got = runner.run(RATE_SWEEP, &edits)?.of("open-loop", Key::Aggregation);
             let expected = level(&[TWO_STREAMS[mcs]], mbit);
             part.add(mcs.to_string(), mbit, &got, expected);
@@ -127,10 +125,8 @@ fn of_unlike(runner: &Runner<'_>) -> Result<(Part, Chart), ExperimentError> {
     let stations: Keys = toml::from_str(STATIONS).expect("TOML");
     for load in LOADS.into_iter().filter(|load| *load < 1.0).step_by(if runner.quick { 3 } else { 1 }) {
         let mbit = load * most;
-        let edits: [Edit<'_>; 2] = [
-            ("station", stations["station"].clone()),
-            ("traffic.0.rate", Value::from(format!("{mbit:.3} Mbit/s"))),
-        ];
+        let edits: [Edit<'_>; 2] =
+            [("station", stations["station"].clone()), ("traffic.0.rate", Value::from(format!("{mbit:.3} Mbit/s")))];
         let run = runner.run(RATE_SWEEP, &edits)?;
         let expected = level(&rates, mbit);
         for (line, (name, _)) in ours.iter_mut().zip(UNLIKE) {
@@ -144,5 +140,8 @@ fn of_unlike(runner: &Runner<'_>) -> Result<(Part, Chart), ExperimentError> {
     let mut curves: Vec<Curve> =
         lines.map(|((_, mbit), line)| Curve::estimated(format!("station at {mbit} Mbit/s"), line)).collect();
     curves.push(Curve::reference("F(x), either", model));
-    Ok((part, chart("figure-4d", "Packets a frame of two stations of unlike rates", "offered to each (Mbit/s)", curves)))
+    Ok((
+        part,
+        chart("figure-4d", "Packets a frame of two stations of unlike rates", "offered to each (Mbit/s)", curves),
+    ))
 }

@@ -37,10 +37,8 @@ pub(super) fn compared(run: &Results, laws: &[&str; 4]) -> (Table, Vec<Check>) {
         table.rows.push([vec![(*name).to_owned()], cells.to_vec(), vec![times(laws[0]), times(laws[1])]].concat());
     }
     let modern = Peer { law: laws[1], ..MODERN_QUEUE };
-    let checks = vec![
-        against(run, laws[3], &modern, "ours over the modern queue"),
-        against(run, laws[2], &modern, "ours over FIFO"),
-    ];
+    let checks =
+        vec![against(run, laws[3], &modern, "ours, modern queue"), against(run, laws[2], &modern, "ours, FIFO")];
     (table, checks)
 }
 
@@ -56,21 +54,17 @@ struct Peer<'p> {
     required: &'p str,
 }
 
-const MODERN_QUEUE: Peer<'_> =
-    Peer { law: "cubic+modern-ap", name: "CUBIC over the modern queue", required: "< 1 and ≥ 1 (issue)" };
-const SHORT_TARGET: Peer<'_> = Peer {
-    law: "cubic+modern-ap-5ms",
-    name: "CUBIC over the modern queue, CoDel's target 5 ms",
-    required: "not stated of this variant: as of the other, < 1 and ≥ 1",
-};
+const MODERN_QUEUE: Peer<'_> = Peer { law: "cubic+modern-ap", name: "modern queue", required: "< 1, ≥ 1" };
+const SHORT_TARGET: Peer<'_> =
+    Peer { law: "cubic+modern-ap-5ms", name: "modern queue at 5 ms", required: "< 1, ≥ 1" };
 
 /// The requirement on one of ours against CUBIC over a modern queue.
 fn against(run: &Results, ours: &str, peer: &Peer<'_>, name: &str) -> Check {
     let [delay, rate] = multiples(run, ours, peer.law);
     Check::new(
-        &format!("{name}, against {}: p95 delay and throughput as multiples", peer.name),
+        &format!("{name}, over CUBIC's, {}: p95 delay, throughput", peer.name),
         peer.required,
-        format!("{} and {}", shown(&delay), shown(&rate)),
+        format!("{}, {}", shown(&delay), shown(&rate)),
         mean(&delay) < 1.0 && mean(&rate) >= 1.0,
     )
 }
@@ -80,33 +74,27 @@ pub(super) fn modern(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let (four, mut checks) = compared(&run, &FOUR);
     let mut section = Section {
         title: "Against the queue of Linux mac80211".into(),
-        text: "Not a figure of the paper, which knows no such queue. Bulk TCP to three stations (780, 292.5 and 117 Mbit/s) with a \
-               probe to each: FQ-CoDel per station with airtime fairness (CoDel 20 ms / 100 ms, and what else the scenario \
-               reference says of `fq-codel-airtime`); `cubic+modern-ap-5ms` is the same with the 5 ms / 100 ms of RFC 8290.\n\n\
-               Why less throughput: the sum of the stations' rates is not what the law maximises. The sum of their logarithms is, \
-               within the target and with frames of at most 48 of 64 packets; where the fast station is at that limit and the others \
-               are not, the optimum is a short round, which costs the fast station most. The modern queue gives all stations the \
-               same airtime in the longest frames that there are, so that the fast one is far ahead (Jain, and the last table). \
-               Over the modern queue the regulator has less than over the old FIFO: that queue does not serve in rounds but by airtime, \
-               with two aggregates a class in hardware; the near station's frames come twice as often and half as full (last table), each with \
-               an access of its own, and queues that come and go there are drained where the loop would have shortened them (decision 8). \
-               The rows `-60` and `-64` aim at frames of so many packets and show what the margin costs; the nearer to full, \
-               the later a queue shows. Where one station has the channel, sharing cannot cost anything, and the regulator \
-               is ahead in both (Figure 13).\n\n\
-               From server to application the regulator has 20 to 22 ms in the mean, less than CUBIC over the modern queue (column of the second table), \
-               but not less than with CoDel's target at 5 ms: what does not stand on the hop waits in the proxy."
+        text: "Not a figure of the paper, which knows no such queue. Bulk TCP to three stations (780, 292.5 and 117 Mbit/s) with a probe to each; CoDel at 20 ms, or at the 5 ms of RFC 8290. \
+               From server to application the regulator has 20 to 22 ms, less than CUBIC over the modern queue but not less than with CoDel at 5 ms: what does not stand on the hop waits in the \
+               proxy. Rows `-60` and `-64` of the data aim at fuller frames."
             .into(),
-        tables: tables(&run, four),
+        reason: "the law maximises the sum of logarithms, not of rates. With the fast station at 48 packets and the others below, that is a short round, which costs the fast station most; the \
+                 modern queue gives equal airtime in the longest frames. Over it the near station's frames come twice as often and half as full."
+            .into(),
+        tables: {
+            let [four, laws, stations] = tables(&run, four);
+            vec![four.columns(&[0, 1, 2, 3]), laws.data().named("laws"), stations.data().named("stations")]
+        },
         ..Section::default()
     };
-    checks.push(against(&run, "regulator-60+modern-ap", &MODERN_QUEUE, "ours with 60 packets over the modern queue"));
-    checks.push(against(&run, "regulator+modern-ap", &SHORT_TARGET, "ours over the modern queue"));
-    checks.push(against(&run, "regulator", &SHORT_TARGET, "ours over FIFO"));
+    checks.push(against(&run, "regulator-60+modern-ap", &MODERN_QUEUE, "ours with 60 packets, modern queue"));
+    checks.push(against(&run, "regulator+modern-ap", &SHORT_TARGET, "ours, modern queue"));
+    checks.push(against(&run, "regulator", &SHORT_TARGET, "ours, FIFO"));
     section.checks = checks;
     let sums = ["regulator", "cubic+modern-ap"].map(|law| logs(&run, law));
     section.checks.push(Check::new(
-        "what the law maximises: the sum of ln(packets/s), ours over an old FIFO and CUBIC's over the modern queue",
-        "larger, by the law's own measure",
+        "sum of ln(packets/s): ours, FIFO and CUBIC's, modern queue",
+        "larger: it is what the law maximises",
         sums.iter().map(fine).collect::<Vec<_>>().join(" and "),
         sums[0].mean.zip(sums[1].mean).map(|(ours, theirs)| ours > theirs),
     ));
@@ -122,29 +110,24 @@ const PACKED: [(i64, &str); 2] = [(2, "3839 B"), (5, "7935 B")];
 pub(super) fn modern_amsdu(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let mut section = Section {
         title: "Against the queue of Linux mac80211, with A-MSDUs".into(),
-        text: "The stations and the traffic of the section before, in a world that came when its results had been seen. An MPDU holds up to two packets \
-               (A-MSDUs of 3839 octets, the least maximum of 802.11ac; so the paper's testbed had it), then up to five (7935 octets). A frame holds up to 128 and \
-               320; the regulator aims at three quarters of that as it does of 64, and under `regulator-64` it knows nothing of A-MSDUs. A-MSDUs are not \
-               validated against another simulator, and nothing is lost on the air here.\n\n\
-               With five packets the fast station is not at the limit of its frames in rounds of 10 ms, so that all have the same time on the \
-               air, as the modern queue gives it to them; then ours carries more, about as much as its frames have more of the airtime (last column of the second table): \
-               through its tunnel stations acknowledge ten times a second, CUBIC's every second packet. With two it is at that limit over the FIFO, \
-               and the sum of logarithms asks for short rounds again. CUBIC over a FIFO carries least, and with five packets how much, and to whom, differs from seed to seed. \
-               From server to application (a column of the second table) the regulator is ahead of CUBIC over the modern queue, but with five packets an \
-               MPDU over that queue not if CoDel's target is 5 ms: what does not stand on the hop waits in the proxy."
+        text: "The same stations and traffic; an MPDU holds two packets (A-MSDUs of 3839 octets), then five (7935). The regulator aims at three quarters of what a frame holds. A-MSDUs are not \
+               validated against another simulator. With five packets the fast station is not at the limit of its frames, and ours carries more, for stations acknowledge ten times a second \
+               through the tunnel."
             .into(),
+        reason: "with two packets the fast station is at that limit over the FIFO, and the sum of logarithms asks for short rounds again.".into(),
         ..Section::default()
     };
     for (packets, octets) in PACKED {
         let run = runner.run(AMSDU, &packed(packets, octets))?;
-        let ours = [("regulator+modern-ap", "over the modern queue"), ("regulator", "over FIFO")];
-        let stated = "not stated of this world: < 1 and ≥ 1";
-        for peer in [Peer { required: stated, ..MODERN_QUEUE }, Peer { required: stated, ..SHORT_TARGET }] {
-            let of = |(law, queue)| against(&run, law, &peer, &format!("{packets} packets an MPDU, ours {queue}"));
+        let ours = [("regulator+modern-ap", "modern queue"), ("regulator", "FIFO")];
+        for peer in [MODERN_QUEUE, SHORT_TARGET] {
+            let of = |(law, queue)| against(&run, law, &peer, &format!("{packets} packets, ours, {queue}"));
             section.checks.extend(ours.map(of));
         }
         let (four, _) = compared(&run, &FOUR);
-        section.tables.extend(tables(&run, four));
+        let name = if packets == PACKED[0].0 { ["2", "2-laws", "2-stations"] } else { ["5", "5-laws", "5-stations"] };
+        let tables = tables(&run, four).into_iter().zip(name);
+        section.tables.extend(tables.map(|(table, name)| table.data().named(name)));
         let title = format!("Three stations, {packets} packets an MPDU: p95 delay over the hop against throughput");
         section.charts.push(picture(&run, &format!("modern-ap-amsdu-{packets}"), &title));
     }
@@ -164,7 +147,7 @@ fn packed(packets: i64, octets: &'static str) -> Vec<Edit<'static>> {
 }
 
 /// All laws of a run: the `four` combinations of sender and queue, all figures of all laws, and those of the stations.
-fn tables(run: &Results, four: Table) -> Vec<Table> {
+fn tables(run: &Results, four: Table) -> [Table; 3] {
     let mut table = Table::new(&[
         "law",
         "Mbit/s",
@@ -204,7 +187,7 @@ fn tables(run: &Results, four: Table) -> Vec<Table> {
             list(Key::FrameInterval, &shown),
         ]);
     }
-    vec![four, table, each]
+    [four, table, each]
 }
 
 /// Delay against throughput, a point for each law.
@@ -220,9 +203,7 @@ fn picture(run: &Results, file: &str, title: &str) -> Chart {
         y: "p95 delay (ms)".into(),
         curves: run.scenario.laws().iter().map(|law| point(&law.name)).collect(),
         logarithmic: true,
-        note: "Points: means over the seeds. Whiskers: 95 % confidence intervals of the p95 delay; those of the throughput are in the \
-               table. Lower and further right is better."
-            .into(),
+        note: "Lower and further right is better.".into(),
         ..Chart::default()
     }
 }

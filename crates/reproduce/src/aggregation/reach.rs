@@ -20,9 +20,9 @@ struct Case {
 }
 
 const CASES: [Case; 3] = [
-    Case { label: "25 stations, neighbour of 6 Mbit/s, T = 10 ms", stations: 25, neighbour: true, target_ms: 10.0 },
-    Case { label: "8 stations, neighbour of 6 Mbit/s, T = 5 ms", stations: 8, neighbour: true, target_ms: 5.0 },
-    Case { label: "25 stations alone, T = 5 ms", stations: 25, neighbour: false, target_ms: 5.0 },
+    Case { label: "25 and a neighbour, T = 10 ms", stations: 25, neighbour: true, target_ms: 10.0 },
+    Case { label: "8 and a neighbour, T = 5 ms", stations: 8, neighbour: true, target_ms: 5.0 },
+    Case { label: "25 alone, T = 5 ms", stations: 25, neighbour: false, target_ms: 5.0 },
 ];
 /// The column beside those of every such table, and before which of those the interval that is aimed at stands.
 const MORE: [(&str, Key); 1] = [("Jain", Key::Jain)];
@@ -33,11 +33,9 @@ const AIM: f64 = 48.0;
 pub(crate) fn out_of_reach(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let mut section = Section {
         title: "Targets that no rate can hold".into(),
-        text: "Not a figure of the paper. Where a round in which every station gets one packet is already longer than T, the published \
-               law sends single packets: it misses T as well, and packets have hardly any of the air. This law then aims at the \
-               shortest interval in which packets have half of the time, 2 ĉ (decision 9), or what frames of 48 packets make of it, and says so \
-               (`interval_aim` in series.parquet, `OutOfReach` in the proxy's log). The reference for ĉ is the saturated one of the section on \
-               changing channels."
+        text: "Not a figure of the paper. Where a round in which every station gets one packet is already longer than T, the published law sends single packets: it misses T as well, and packets \
+               have hardly any of the air. This law aims at twice ĉ (decision 9), or at what frames of 48 packets make of it. The reference for ĉ is a saturated hop without a regulator. \
+               Neighbours send at 6 Mbit/s."
             .into(),
         ..Section::default()
     };
@@ -64,7 +62,7 @@ pub(crate) fn out_of_reach(runner: &Runner<'_>) -> Result<Section, ExperimentErr
         }
         checks(&mut section, case, &run, &line);
     }
-    section.tables.push(table);
+    section.tables.push(table.only(|row| row[1] != "cubic+modern-ap", &[0, 1, 2, 5, 7]));
     Ok(section)
 }
 
@@ -81,7 +79,7 @@ fn checks(section: &mut Section, case: &Case, run: &Results, line: &Line) {
     let (half, full) = (2e3 * line.overhead, line.at(AIM) * 1e3);
     let (held, want) = (run.of(law, Key::FrameInterval), half.min(full));
     section.checks.push(Check::new(
-        &format!("{}: interval, twice the reference's overhead or full frames", case.label),
+        &format!("{}: interval", case.label),
         &format!("{} ms ± 20 %; the shortest round is {} ms", digits(want), digits(line.at(1.0) * 1e3)),
         format!("{} ms, aimed at {}", shown(&held), shown(&aimed(run, law))),
         near(held.mean, want, 0.2),
@@ -90,18 +88,15 @@ fn checks(section: &mut Section, case: &Case, run: &Results, line: &Line) {
     let [cubic, modern] =
         ["cubic", "cubic+modern-ap"].map(|other| [Key::HopDelayP95, Key::Throughput].map(|key| times(key, other)));
     section.checks.push(Check::new(
-        &format!(
-            "{}: p95 delay and throughput, as multiples of CUBIC's over FIFO; and over the modern queue",
-            case.label
-        ),
-        "not stated: p95 below it at half of its throughput or more, over FIFO",
+        &format!("{}: p95 delay and throughput over CUBIC's, FIFO; modern queue", case.label),
+        "over FIFO < 1 and ≥ 0.5",
         format!("{} and {}; {} and {}", shown(&cubic[0]), shown(&cubic[1]), shown(&modern[0]), shown(&modern[1])),
         mean(&cubic[0]) < 1.0 && mean(&cubic[1]) >= 0.5,
     ));
     let single = times(Key::Throughput, "published");
     section.checks.push(Check::new(
-        &format!("{}: throughput, as a multiple of what the published law's single packets carry", case.label),
-        "not stated; that is what it is for: above 1",
+        &format!("{}: throughput over the published law's", case.label),
+        "> 1",
         shown(&single),
         mean(&single) > 1.0,
     ));
