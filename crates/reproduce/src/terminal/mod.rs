@@ -42,9 +42,9 @@ pub(super) const SYSTEM: System = System {
 const PREFACE: &str = "
 # Bounds on the windows of stations, reproduced
 
-Written by `lasthop reproduce terminal`; `--quick` takes one seed and fewer points, `--figure ID` one figure, `--out DIR` writes elsewhere. The paper
-is Hayakawa, Yamaguchi and Oguchi 2015. Everything was simulated in virtual time over Lasthop's model of the Wi-Fi hop, which is validated against
-ns-3. **Nothing here ran on radio hardware.**
+Hayakawa, Yamaguchi and Oguchi 2015, and what goes beyond it. Everything is simulated over
+Lasthop's model of the Wi-Fi hop, which is validated against ns-3. **Nothing here ran on radio
+hardware.** `lasthop reproduce terminal` writes these pages.
 
 ## Result
 
@@ -52,20 +52,23 @@ ns-3. **Nothing here ran on radio hardware.**
 
 ## How to read it
 
-Values are means over the seeds, ± half of their 95 % confidence intervals. A requirement is met or not by the means.
+Values are means over seeds, ± half of their 95 % confidence intervals. The mean decides whether a
+requirement is met. A requirement without the paper's number is this project's own.
 
-The paper measured ten telephones on one access point of 802.11g. Which rates they ran, and how long their queues were, it does not say. The world here
-is that of the reference data S6 (ns-3), and was fixed before the law ran in it: all rates of an ERP under ARF, and queues of 1000 packets at both ends
-of the hop. ARF takes collisions for a bad channel; that is what makes uploads collapse. Under minstrel or at a fixed rate they do not, and bounds can
-only cost: the last two sections say how much.
+The paper measured ten telephones on one access point of 802.11g; rates and queues it does not
+tell. The world here is that of ns-3 runs: all rates of an ERP under ARF, and queues of 1000
+packets at both ends of the hop, fixed before the law ran in it. ARF takes collisions for a bad
+channel, which makes uploads collapse. Under minstrel or at a fixed rate they do not, and bounds
+can only cost.
 
-Hosts take 20 µs to answer, as Linux was measured to (`docs/decisions/0024-host-response-delay.md`). ns-3's take no time: an answer is there before
-the station's own MAC acknowledgement and goes without a backoff, and that flatters bounds. The first section has rows of such hosts as well, called `at once`.
+Hosts take 20 us to answer (`docs/decisions/0024-hosts-take-time.md`). ns-3's take no time, so that
+an answer goes without a backoff, which flatters bounds: rows `at once` have such hosts.
 
-Rows: `cubic` is CUBIC alone; `count` bounds its window by the number of terminals every 10 s, which is the authors' earlier method; `tables` also by the
-ratio of round trips every 0.5 s, which is the paper's; `model` is ours in place of the tables, for any bandwidth, delay and number of terminals
-(`docs/explanation/terminal-law.md`); `compete` is the model that does not yield to unmanaged stations. Constants, and how windows grow, drain and compete,
-were chosen by runs of seeds 1 to 3 in these worlds with hosts that answer at once (1 to 5 with nine and ten stations at 4 ms). Terminals count each other by notices that are packets on the hop and wait in its queues.
+Rows: `cubic` is CUBIC alone; `count` bounds its window by the number of terminals, the authors'
+earlier method; `tables` also by the ratio of round trips, which is the paper's; `model` is ours in
+place of the tables (`docs/explanation/terminal-law.md`); `compete` is the model that does not
+yield to unmanaged stations. Constants were chosen by runs of seeds 1 to 3 in these worlds with
+hosts that answer at once (1 to 5 with nine and ten stations at 4 ms).
 ";
 
 const TEN: Shipped = shipped!("terminal", "ten-uploads");

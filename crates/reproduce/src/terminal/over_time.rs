@@ -25,9 +25,8 @@ pub(super) fn over_time(runner: &Runner<'_>) -> Result<Section, ExperimentError>
     let mut charts = Vec::new();
     for (rtt, delay) in PATHS {
         let run = runner.run(TEN, &[("wire.delay", delay.into())])?;
-        let note = "One terminal of ten in one run.";
         let drawn = |file: &str, what: &str, y: &str, curves: Vec<Curve>| Chart {
-            note: note.into(),
+            note: String::new(),
             ..Chart::over_time(format!("terminal-{file}-{rtt}"), format!("{what} of one terminal, {rtt} ms"), y, curves)
                 .logarithmic()
         };
@@ -35,9 +34,7 @@ pub(super) fn over_time(runner: &Runner<'_>) -> Result<Section, ExperimentError>
         charts.push(drawn("cwnd", "Congestion window", "congestion window (packets)", windows));
         charts.push(drawn("rtt", "Round trip", "round trip (ms)", one(&run, SeriesKind::RoundTrip, (1.0, 1.0))));
         charts.push(Chart {
-            note:
-                "0 is Open, 1 Disorder, 3 Recovery, 4 Loss. One terminal of ten in one run; means over half a second."
-                    .into(),
+            note: String::new(),
             ..Chart::over_time(
                 format!("terminal-state-{rtt}"),
                 format!("State of congestion control of one terminal, {rtt} ms"),
@@ -56,13 +53,13 @@ pub(super) fn over_time(runner: &Runner<'_>) -> Result<Section, ExperimentError>
             y: "round trip, mean (ms)".into(),
             curves: LAWS.into_iter().map(point).collect(),
             logarithmic: true,
-            note: "Points: means over the seeds. Lower and further right is better.".into(),
+            note: "Lower and further right is better.".into(),
             ..Chart::default()
         });
     }
     Ok(Section {
         title: "Windows and round trips over time".into(),
-        text: "The worlds of the first section. How often recovery was entered stands in its table; at 256 ms the terminal that is drawn stays in Open.".into(),
+        text: "The ten terminals, 4 and 256 ms. One terminal of ten in one run. States of congestion control: 0 is Open, 1 Disorder, 3 Recovery, 4 Loss; at 256 ms the terminal stays in Open.".into(),
         charts,
         ..Section::default()
     })
