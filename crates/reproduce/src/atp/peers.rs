@@ -28,14 +28,14 @@ pub(super) fn peers(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     Ok(Section {
         title: "Beside other transports".into(),
         text: "The paper asks for a comparison with more transports. `classic-reno` and `newreno` are RFC 5681 and RFC 6582 without SACK and RACK, `bbr` version 1, `tcp-ap` TCP with adaptive pacing \
-               (ElRakabawy, Klemm and Lindemann 2005) as its authors' agent for ns-2 has it, which knows the number of hops and the rate of links, and needs nothing of the nodes between. Over fewer than four hops it \
-               goes by the delay of one hop."
+               (ElRakabawy, Klemm and Lindemann 2005) as its authors' agent for ns-2 has it, which knows the number of hops and the rate of links. Over fewer than four hops it goes by the \
+               delay of one hop."
             .into(),
         checks: vec![
-            Check::new("stack: log utility (log10)", "none", list(Key::LogUtility10), None),
-            Check::new("chains: Adaptive's goodput as a multiple of TCP-AP's over 1 to 4 hops", "none", multiples.join(", "), None),
+            Check::new("stack: log utility (log10)", "not stated", list(Key::LogUtility10), None),
+            Check::new("chains: Adaptive's goodput over TCP-AP's, 1 to 4 hops", "not stated", multiples.join(", "), None),
         ],
-        tables: vec![table],
+        tables: vec![table.data()],
         charts: vec![Chart {
             file: "atp-peers-delay".into(),
             title: "Delay from end to end of one flow over one to four hops".into(),

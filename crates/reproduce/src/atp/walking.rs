@@ -18,14 +18,14 @@ pub(super) fn walking(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let stalls = LAWS.map(|law| format!("{law} {}", digits(mean(&run.of(law, Key::StallMax)) / 1e3))).join(", ");
     Ok(Section {
         title: "A node that walks".into(),
-        text: "The paper names moving nodes as future work and has no figures. A sender is carried along five nodes 50 m apart, there and back, at 1.4 m/s. OLSR sends HELLOs every two seconds \
-               and forgets a neighbour after six: whoever walks out of reach has no way for some seconds, whatever the transport."
+        text: "The paper names moving nodes as future work. A sender is carried along five nodes 50 m apart, there and back, at 1.4 m/s. OLSR sends HELLOs every two seconds and forgets a neighbour \
+               after six: a node that walks out of reach has no way for some seconds, whatever the transport."
             .into(),
         checks: vec![
-            Check::new("goodput (Mbit/s)", "none", goodput, None),
-            Check::new("longest stall, mean over the seeds (s)", "none", stalls, None),
+            Check::new("goodput (Mbit/s)", "not stated", goodput, None),
+            Check::new("longest stall (s)", "not stated", stalls, None),
         ],
-        tables: vec![table],
+        tables: vec![table.data()],
         charts: vec![Chart {
             note: MEANS.into(),
             ..Chart::over_time(
