@@ -56,33 +56,29 @@ pub(super) fn recorded(runner: &Runner<'_>) -> Result<Section, ExperimentError> 
         }
         let [pbe, bbr] = ["pbe", "bbr"].map(|law| (mean(&used(law)), mean(&queued(law, Key::HopDelayP95))));
         checks.push(Check::new(
-            &format!("{link}: part used (%) and 95th percentile of the queueing delay (ms)"),
-            &format!(
-                "at least {:.1} and at most {:.0}: BBR's less 2 points, and a third of BBR's",
-                bbr.0 - 2.0,
-                bbr.1 / 3.0
-            ),
-            format!("{} and {}", shown(&used("pbe")), shown(&queued("pbe", Key::HopDelayP95))),
+            &format!("{link}: part used (%), p95 queueing delay (ms)"),
+            &format!("≥ {:.1}, ≤ {:.0}", bbr.0 - 2.0, bbr.1 / 3.0),
+            format!("{}, {}", shown(&used("pbe")), shown(&queued("pbe", Key::HopDelayP95))),
             pbe.0 >= bbr.0 - 2.0 && pbe.1 <= bbr.1 / 3.0,
         ));
         let ours = (mean(&used("copa")), mean(&queued("copa", Key::HopDelayP95)));
         checks.push(Check::new(
-            &format!("{link}: Copa's, beside its own program's over mahimahi"),
-            &format!("{} and {}, within 5 points and 25 %", copa.0, copa.1),
-            format!("{} and {}", shown(&used("copa")), shown(&queued("copa", Key::HopDelayP95))),
+            &format!("{link}: Copa's, beside its own program's"),
+            &format!("{} ± 5, {} ± 25 %", copa.0, copa.1),
+            format!("{}, {}", shown(&used("copa")), shown(&queued("copa", Key::HopDelayP95))),
             (ours.0 - copa.0).abs() <= 5.0 && (ours.1 / copa.1 - 1.0).abs() <= 0.25,
         ));
     }
     Ok(Section {
         title,
-        text: "Three links of commercial networks, recorded by saturating a telephone in a car (mahimahi's traces), each played for a minute with a queue without end, with three seeds. PBE-CC's \
-               receiver sees the opportunities, used and unused, as it would see a cell's resource blocks; the paper could not have run on them. The paper finds Copa's throughput a \
-               tenth of PBE-CC's; on these links that is not so for its own program. Ours uses less of them \
-               than that one with the paper's delta of 0.5. The reference does not say with which delta that one ran: *copa-tenth* is ours with 0.1, chosen because it comes near. What these links carry changes within a round trip: what is told is old when it is gone by, and a queue as short as PBE-CC's is empty when \
-               more comes."
+        text: "Not of the paper. Three links of commercial networks, recorded by saturating a telephone in a car (mahimahi's traces), each played for a minute with a queue without end, three seeds. PBE-CC's \
+               receiver sees the opportunities, used and unused, as it would see a cell's resource blocks. Required is BBR's use less 2 points at a third of its p95."
+            .into(),
+        reason: "what these links carry changes within a round trip, and a queue as short as PBE-CC's is empty when more comes. With which delta Copa's own program ran is not known: ours with 0.1 \
+                 (`copa-tenth` of the data, chosen for that) comes near, with the paper's 0.5 it uses less."
             .into(),
         checks,
-        tables: vec![table],
+        tables: vec![table.only(|row| ["bbr", "pbe", "roomy"].contains(&row[1].as_str()), &[0, 1, 2, 4])],
         ..Section::default()
     })
 }

@@ -40,7 +40,7 @@ pub(super) fn users(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
         title: "Two and three users".into(),
         text: "Three stations alike begin 10 s apart and end likewise. Jain's index of what they have while two and three are there.".into(),
         checks,
-        tables: vec![table, run.by_law(&LAWS, &COLUMNS)],
+        tables: vec![table.named("fairness"), run.by_law(&LAWS, &COLUMNS).data()],
         ..Section::default()
     })
 }
@@ -58,7 +58,7 @@ pub(super) fn distances(runner: &Runner<'_>) -> Result<Section, ExperimentError>
     let (ours, bbr) = (index("pbe"), index("bbr"));
     let checks = vec![Check::new(
         "Jain's index of downloads over 20, 40 and 80 ms, beside BBR's",
-        "no figure",
+        "not stated",
         format!("{} and {}", shown(&ours), shown(&bbr)),
         None,
     )];
@@ -66,7 +66,7 @@ pub(super) fn distances(runner: &Runner<'_>) -> Result<Section, ExperimentError>
         title: "Unequal distances".into(),
         text: "Three stations alike, whose servers are 20, 40 and 80 ms away, there and back. Each has a queue of its own at the base station.".into(),
         checks,
-        tables: vec![table, run.by_law(&LAWS, &COLUMNS)],
+        tables: vec![table.named("fairness"), run.by_law(&LAWS, &COLUMNS).data()],
         ..Section::default()
     })
 }
@@ -85,8 +85,8 @@ pub(super) fn friends(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let beside = |station: &str| mean(&rate("pbe", station)) / mean(&rate(station, "own"));
     let own = mean(&rate("pbe", "own")) / mean(&rate("bbr", "own"));
     let checks = vec![Check::new(
-        "own rate as a multiple of what BBR has in its place; CUBIC's and BBR's beside it, as multiples of what each has in its place",
-        "no figure: the paper's base stations share alike",
+        "own rate over BBR's in its place; CUBIC's and BBR's over theirs in its place",
+        "the base stations share alike",
         format!("{own:.2}; {:.2} and {:.2}", beside("cubic"), beside("bbr")),
         None,
     )];
