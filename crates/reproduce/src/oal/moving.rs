@@ -53,11 +53,11 @@ pub(super) fn moving(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     ];
     Ok(Section {
         title: "A laptop that moves".into(),
-        text: "One laptop is carried from 3 m to 28 m and back while it downloads. The paper's Figure 1 shows that CUBIC's rate is seldom the preferred one. \
-               That is here what the hop could carry for this laptop, from the driver's counters."
+        text: "As Figure 1, which shows that CUBIC's rate is seldom the preferred one. A laptop is carried from 3 m to 28 m and back while it downloads; preferred is here what the hop could carry for it, \
+               from the driver's counters."
             .into(),
         charts,
-        tables: vec![run.by_law(&LAWS, &super::COLUMNS)],
+        tables: vec![run.by_law(&LAWS, &super::COLUMNS).data()],
         ..Section::default()
     })
 }

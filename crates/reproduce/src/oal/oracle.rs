@@ -1,5 +1,5 @@
 //! A predictor that knows what is to come: the world is copied, the copy runs on with nothing tight, and what it loses is the answer.
-//! Source:     second-reading/oal.md, correction 19 (an oracle needs a fork of the world, and a policy under which the future is told)
+//! Source:     this project's own: an oracle needs a fork of the world, and a policy under which the future is told
 //! Equations:  class in (t, t + h] = class of (first copies that enter in it and are lost to a queue) / (first copies that enter in it)
 //! Symbols:    h -> `HORIZON`, t -> whenever [`Oracle::look`] is called
 //! Validity:   CoDel loses what stands long: the copy runs for `LATE` beyond the horizon. Only the simulator has copies of the world.
