@@ -21,6 +21,9 @@ pub struct Bars {
     pub bars: Vec<(String, Vec<Estimate>)>,
 }
 
+/// What bars and their whiskers are.
+pub(super) const DEVIATIONS: &str = "Bars: means over the seeds. Whiskers: standard deviations of single runs.";
+
 const SIZE: (u32, u32) = (760, 420);
 /// Part of a group's width that its bars fill.
 const FILLED: f64 = 0.84;
@@ -31,8 +34,7 @@ const ROOM: i32 = 20;
 impl Bars {
     /// The picture.
     pub fn picture(&self) -> Picture {
-        let note = "Bars: means over the seeds. Whiskers: standard deviations of single runs.".to_owned();
-        Picture { file: self.file.clone(), title: self.title.clone(), svg: self.svg(), note }
+        Picture { file: self.file.clone(), title: self.title.clone(), svg: self.svg(), note: DEVIATIONS.into() }
     }
 
     fn svg(&self) -> String {

@@ -103,7 +103,8 @@ fn described(file: &str, groups: &[&Group]) -> String {
             1 if value.len() <= SHORT => format!("{} {}", column.label(), code(value)),
             _ => column.label(),
         };
-        if !labels.contains(&label) {
+        // How many seeds there are is said anyway.
+        if !labels.contains(&label) && column.keys != ["seeds"] {
             labels.push(label);
         }
     }
@@ -111,7 +112,7 @@ fn described(file: &str, groups: &[&Group]) -> String {
     labels.truncate(NAMED);
     let others = if more > 0 { format!(" and {more} more") } else { String::new() };
     let keys = labels.join(", ") + &others;
-    let changed = match (variants, columns.is_empty()) {
+    let changed = match (variants, labels.is_empty()) {
         (_, true) => String::new(),
         (1, _) => format!(", {keys}"),
         _ => format!(", {variants} variants of {keys}"),

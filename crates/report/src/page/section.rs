@@ -1,5 +1,6 @@
 //! One part of a page, or the page of one figure.
 
+use super::bars::DEVIATIONS;
 use super::{Chart, MEANS, Ran, Table, table, wrapped};
 use std::fmt::Write as _;
 
@@ -102,14 +103,14 @@ impl Section {
         charts.chain(others).map(|(name, svg)| (format!("{name}.svg"), svg))
     }
 
-    /// Its pictures, which are under `folder` (with a slash at its end, or empty). What means are is said once, by the page before it.
+    /// Its pictures, which are under `folder` (with a slash at its end, or empty). What means and whiskers are is said once, by the overview.
     fn shown_pictures(&self, folder: &str) -> String {
         let charts = self.charts.iter().map(|chart| (&chart.title, &chart.file, &chart.note));
         let others = self.pictures.iter().map(|picture| (&picture.title, &picture.file, &picture.note));
         let mut text = String::new();
         for (title, file, note) in charts.chain(others) {
             let _ = write!(text, "\n![{title}]({folder}{file}.svg)\n");
-            if !note.is_empty() && note != MEANS {
+            if ![MEANS, DEVIATIONS, ""].contains(&note.as_str()) {
                 let _ = write!(text, "\n*{note}*\n");
             }
         }
@@ -166,7 +167,7 @@ impl Section {
         let runs = if self.ran.is_empty() { String::new() } else { format!("Runs: {}. ", self.ran) };
         let links: Vec<String> = data.iter().map(|(file, _)| format!("[{}]({file})", label(name, file))).collect();
         let links = if links.is_empty() { String::new() } else { format!("Data: {}. ", links.join(", ")) };
-        let _ = write!(text, "\n{}\n", wrapped(&format!("{runs}{links}[All figures](../{overview}.md)")));
+        let _ = write!(text, "\n{}\n", wrapped(&format!("{runs}{links}[Overview](../{overview}.md)")));
         data.insert(0, (format!("{name}.md"), text));
         data
     }
@@ -228,6 +229,6 @@ mod tests {
         assert_eq!(files.len(), 2);
         assert_eq!(files[1], ("figure-1-rates.csv".to_owned(), "law,Mbit/s\nours,1\ntheirs,2\n".to_owned()));
         assert_eq!(files[0].1.matches("theirs").count(), 1);
-        assert!(files[0].1.contains("Data: [rates](figure-1-rates.csv). [All figures](../paper.md)"), "{}", files[0].1);
+        assert!(files[0].1.contains("Data: [rates](figure-1-rates.csv). [Overview](../paper.md)"), "{}", files[0].1);
     }
 }

@@ -190,7 +190,7 @@ pub(super) fn closed_loop(runner: &Runner<'_>) -> Result<Section, ExperimentErro
         ];
         both.map(|(when, ratio)| {
             Check::new(
-                &format!("{what}, {when}: retrained over frozen"),
+                &format!("{what}, {when}"),
                 "within 20 %",
                 shown(&ratio),
                 (mean(&ratio) - 1.0).abs() <= DRIFT,
@@ -202,7 +202,7 @@ pub(super) fn closed_loop(runner: &Runner<'_>) -> Result<Section, ExperimentErro
         text: format!(
             "To act removes the losses that a tree is to learn from. So the library's minute is played {} times, once with trees that are trained anew each second from what the acting access point sees, \
              and once with one tree for good, trained in worlds of other seeds in which nobody acted ({} nodes). Trees that unlearned would let go, minute by minute. The first minute, in which \
-             the retrained access point abstains for up to 10 s, is not judged.",
+             the retrained access point abstains for up to 10 s, is not judged. Statements are of the retrained over the frozen.",
             minutes,
             tree.nodes().len(),
         ),

@@ -109,7 +109,7 @@ struct Claim {
 
 const CLAIMS: [Claim; 4] = [
     Claim { what: "throughput", key: Key::Throughput, more: true, bounds: [1.175, 1.165], doubt: "" },
-    Claim { what: "round trip, mean", key: Key::RttMean, more: false, bounds: [0.70, 0.74], doubt: "" },
+    Claim { what: "mean round trip", key: Key::RttMean, more: false, bounds: [0.70, 0.74], doubt: "" },
     Claim { what: "jitter", key: Key::RttVariationMean, more: false, bounds: [0.84, 0.98], doubt: "" },
     Claim {
         what: "sent again",
