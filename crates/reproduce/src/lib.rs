@@ -35,12 +35,12 @@ impl Figure {
     }
 }
 
-/// A published system whose results can be run again.
+/// A published system. Its results can be run again.
 #[derive(Clone, Copy, Debug)]
 pub struct System {
     /// By which name it is asked for; its page is called so.
     pub name: &'static str,
-    /// What it is, and whose.
+    /// What it is, and its authors.
     pub title: &'static str,
     /// Its figures.
     pub figures: &'static [Figure],

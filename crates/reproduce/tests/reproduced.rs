@@ -164,11 +164,8 @@ fn oal_trees() {
 
 #[test]
 fn oal_in_a_closed_loop() {
-    let missed = [Exempt {
-        what: "share of tight time, from the second minute on",
-        bounds: &[AtMost(1.9)],
-        one_seed: Misses,
-    }];
+    let missed =
+        [Exempt { what: "share of tight time, from the second minute on", bounds: &[AtMost(1.9)], one_seed: Misses }];
     still_reproduced("oal", "loop", &missed);
 }
 

@@ -99,7 +99,7 @@ impl Figures {
         Ok(written)
     }
 
-    /// The overview, whose figures are under `folder`.
+    /// The overview. Its figures are under `folder`.
     fn overview(&self, folder: &str, warning: &str) -> String {
         format!("{}\n{warning}", wrapped(&self.preface).replace(RESULT, &self.result(folder)))
     }

@@ -74,7 +74,7 @@ fn wrapped(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Writes a file so that whoever reads it finds the old text or the new one, never half of it.
+/// Writes a file so that a reader finds the old text or the new one, never half of it.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.new", std::process::id()));

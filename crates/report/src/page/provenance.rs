@@ -1,4 +1,4 @@
-//! Which scenarios a figure comes from, and what was changed in them: whoever wants to run one point alone finds it there.
+//! Which scenarios a figure comes from, and what was changed in them: to run one point alone.
 
 use super::table::csv;
 use std::fmt;

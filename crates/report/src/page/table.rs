@@ -48,7 +48,7 @@ impl Table {
         self.only(|_| false, &[])
     }
 
-    /// The same, whose CSV file has this behind the page's name: a figure may have several.
+    /// The same with this behind the page's name in its CSV file's: a figure may have several.
     #[must_use]
     pub fn named(self, name: &'static str) -> Table {
         Table { name, ..self }

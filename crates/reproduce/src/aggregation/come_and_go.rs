@@ -22,7 +22,7 @@ const COLUMNS: [Key; 6] =
 pub(crate) fn come_and_go(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let mut section = Section {
         title: "Traffic that comes and goes".into(),
-        text: "Not a figure of the paper, whose streams never end. Six stations at MCS 5 fetch objects beside a download to a seventh at MCS 7. The published law has a station begin with frames of one \
+        text: "Not a figure of the paper: its streams never end. Six stations at MCS 5 fetch objects beside a download to a seventh at MCS 7. The published law has a station begin with frames of one \
                packet and keeps a share for it until a slot of half a second ends; here it has its share at once, and others have it as soon as nothing waits for it (decision 11)."
             .into(),
         reason: "the download has 0.98 of what CUBIC gives it over the FIFO, while fetches take an eighth of the time.".into(),

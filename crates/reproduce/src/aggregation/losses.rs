@@ -33,7 +33,7 @@ const MORE: [(&str, Key); 2] =
 pub(crate) fn losses(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let mut section = Section {
         title: "Losses on the air".into(),
-        text: "Not a figure of the paper, whose hop loses nothing. A damaged MPDU is sent again, and the window of the Block Ack stands on it: frames hold fewer packets than they may, and a law that \
+        text: "Not a figure of the paper: its hop loses nothing. A damaged MPDU is sent again, and the window of the Block Ack stands on it: frames hold fewer packets than they may, and a law that \
                waits for fuller ones fills the queue. This one takes frames for full where packets are later than three frames are apart (decision 10)."
             .into(),
         reason: "where the channel fades, rates change several-fold within the half second of a slot, and the law is later than the queue.".into(),

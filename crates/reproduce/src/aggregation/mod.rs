@@ -75,10 +75,10 @@ Values are means over seeds, ± half of their 95 % confidence intervals; so are 
 whiskers. The mean decides whether a requirement is met (of the allocations the lower end of the
 interval). A requirement without the paper's number is this project's own.
 
-Written after results had been seen: what is required of Figures 4(c) and 4(d), of the causes in
-Figures 5 and 13, of the predecessor's stability, of CoDel at 5 ms, with A-MSDUs, and from the
-channel changes to the two access points. The law was changed as well (decisions 8 to 11 and 13,
-and for two access points).
+Written after results had been seen: at which delay Figure 5's time constant is judged, and what is
+required of the causes in Figures 5 and 13, of the predecessor's stability, of CoDel at 5 ms, with
+A-MSDUs, and from the channel changes to the two access points. So were changes of the law
+(decisions 8 to 11 and 13, and for two access points) and that last scenario's measuring window.
 
 \"Over CUBIC's\" is a ratio of means. A frame is an A-MPDU, or an MPDU that is sent alone. The
 modern queue is that of Linux mac80211: FQ-CoDel per station with airtime fairness. `regulator` is

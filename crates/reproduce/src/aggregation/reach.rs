@@ -43,7 +43,7 @@ pub(crate) fn out_of_reach(runner: &Runner<'_>) -> Result<Section, ExperimentErr
     table.head.insert(AIMED, "interval aimed at (ms)".into());
     for case in &CASES {
         let stations = ("station.0.count", Value::from(case.stations));
-        // A wire and a queue that keep packets of all 25 waiting: behind a full one, who sends at a constant rate finds it full every time.
+        // A wire and a queue that keep packets of all 25 waiting: a sender at a constant rate finds a full one full every time.
         let fed = [stations.clone(), ("wire.rate", "10 Gbit/s".into()), ("hop.wifi.queue.kind", "round-robin".into())];
         let line = saturated(runner, SCENARIO, &fed, 9, case.neighbour)?;
         let mut edits: Vec<Edit<'_>> = vec![

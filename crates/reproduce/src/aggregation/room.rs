@@ -17,7 +17,7 @@ const MORE: [(&str, Key); 2] =
 pub(crate) fn room(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let mut section = Section {
         title: "Losses in the queue".into(),
-        text: "Not a figure of the paper, whose queue holds whatever comes and has one user. What is sent within a round waits at the access point for the next: where its queue has no room for \
+        text: "Not a figure of the paper: its queue holds whatever comes and has one user. What is sent within a round waits at the access point for the next: where its queue has no room for \
                that, the interval aimed at is shorter (decision 13). What others send to a station takes its part of every round."
             .into(),
         reason: "queues with room for little more than a round of single packets are no place for aggregates, and behind 64 packets losses look like those of the path before the access point."

@@ -1,4 +1,4 @@
-//! The overhead of a round from outside: a saturated hop without a regulator, whose frames are always full.
+//! The overhead of a round from outside: a saturated hop without a regulator. Its frames are always full.
 
 use crate::study::{Edit, Runner, Shipped};
 use lasthop_experiment::ExperimentError;

@@ -23,7 +23,7 @@ struct Case<'c> {
     target: f64,
     /// Its levels are shown from the start: the picture's file and title.
     picture: Option<[&'c str; 2]>,
-    /// Stations near the wall are given up by CUBIC: who has least is compared.
+    /// CUBIC gives up the stations near the wall: the station with the least is compared.
     starves: bool,
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn access_points(runner: &Runner<'_>) -> Result<Section, ExperimentEr
     let mut section = Section {
         title: "Two access points on one channel".into(),
         text: "Not a figure of the paper. Two access points with two stations each at MCS 9, each with its own queue and regulator; the second begins 10 s later. They are in reach of each other, or hidden. To each regulator what the other \
-               sends is overhead of its own rounds. By the published law whoever came first keeps what it has. Here those who have less of the channel wait for up to 1.3 T until neither \
+               sends is overhead of its own rounds. By the published law the first keeps what it has. Here those that have less of the channel wait for up to 1.3 T until neither \
                has less, which takes most of a minute (the picture). Without RTS two access points that draw the same slot lose two whole frames, 1.6 ms."
             .into(),
         reason: "at 5 ms frames are half as full. Hidden from each other, CUBIC gives up the stations near the wall and its far stations have the channel twice; the regulators serve all, and \

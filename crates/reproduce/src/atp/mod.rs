@@ -45,7 +45,7 @@ Values are means over ten seeds, ± half of their 95 % confidence intervals; whi
 standard deviations of single runs. The mean decides whether a requirement is met. A requirement
 without the paper's number is this project's own.
 
-The paper measured a testbed of 802.11a whose channels are not known. The stack and the chains are
+The paper measured a testbed of 802.11a; its channels are not known. The stack and the chains are
 those of ns-3 runs and lose nothing but what collides; the testbeds have the paper's rates and
 powers, and losses that follow from where their nodes stand. All were fixed before ATP ran in them.
 Hosts take 20 us to send a packet on (`docs/decisions/0024-hosts-take-time.md`).

@@ -1,4 +1,4 @@
-//! Thirty-two transfers between random pairs of a whole mesh, whose routes OLSR finds.
+//! Thirty-two transfers between random pairs of a whole mesh. OLSR finds the routes.
 
 use super::{LAWS, by_law, fourth, order, rows};
 use crate::study::{Results, Runner, Shipped, shipped};

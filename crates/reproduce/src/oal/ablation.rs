@@ -13,10 +13,10 @@ use lasthop_scenario::{Scenario, SetUp};
 use lasthop_sim::{SimError, drive};
 use lasthop_units::{Span, Time};
 
-/// The set-up whose windows all of them have.
+/// The set-up that all of them take the windows of.
 const BASE: &str = "cubic+learned";
 
-/// Who says when windows are tight; in the order of the tables, behind CUBIC without an agent.
+/// What says when windows are tight; in the order of the tables, behind CUBIC without an agent.
 const WHO: [(&str, &str); 8] = [
     ("never", "never"),
     ("always", "always"),
@@ -77,7 +77,7 @@ fn simulate(
     }))
 }
 
-/// CUBIC, and its set-up with an agent once for each who says when.
+/// CUBIC, and its set-up with an agent once for each that says when.
 fn set_ups(scenario: &Scenario) -> Vec<SetUp> {
     let named = |law: &str| scenario.law(law).expect("shipped scenarios have it");
     let base = named(BASE);
@@ -99,7 +99,7 @@ pub(super) fn ablation(runner: &Runner<'_>) -> Result<Section, ExperimentError> 
     Ok(Section {
         title: "What foresight is worth".into(),
         text: format!(
-            "CUBIC behind one access-point law, whose windows are tight when somebody says so. The oracle copies the world every {} ms, lets the copy run on with nothing tight, and so knows what share of \
+            "CUBIC behind one access-point law. Its windows are tight when the row says so. The oracle copies the world every {} ms, lets the copy run on with nothing tight, and so knows what share of \
              the coming first copies a queue will lose; the tree has to foresee it (the blind tree sees no drops). All rows but the first and the last two have standing ceilings. The last two take \
              windows from the round trip as it is, and from the learned map. The table is the library's; the data also has the nine laptops.",
             HORIZON.as_nanos() / 1_000_000,

@@ -189,12 +189,7 @@ pub(super) fn closed_loop(runner: &Runner<'_>) -> Result<Section, ExperimentErro
             (format!("last {third} of those minutes over the first {third}"), over_frozen(&run, change)),
         ];
         both.map(|(when, ratio)| {
-            Check::new(
-                &format!("{what}, {when}"),
-                "within 20 %",
-                shown(&ratio),
-                (mean(&ratio) - 1.0).abs() <= DRIFT,
-            )
+            Check::new(&format!("{what}, {when}"), "within 20 %", shown(&ratio), (mean(&ratio) - 1.0).abs() <= DRIFT)
         })
     });
     Ok(Section {

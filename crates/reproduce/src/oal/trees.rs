@@ -17,7 +17,7 @@ use std::convert::Infallible;
 use std::ops::Range;
 use std::path::Path;
 
-/// How far a tree must be above everyone who does not learn, in macro-F.
+/// How far a tree must be above everything that does not learn, in macro-F.
 const MARGIN: f64 = 0.05;
 
 /// The campus in `cargo bench` is of this seed, too.

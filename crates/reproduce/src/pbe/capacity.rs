@@ -135,7 +135,8 @@ pub(super) fn capacity(runner: &Runner<'_>) -> Result<Section, ExperimentError> 
              shares of the mean of that. The decoder misses a DCI in twenty and shows a false one in a subframe of a hundred. *Floor*: the error of an estimate that knows the mean and no more. \
              *In order*: against what comes out of the cell in order.",
         ),
-        reason: "nothing that does not know which blocks will fail, and whose turn it will be, is much better beside a steady load.".into(),
+        reason: "beside a full buffer nothing that does not know which blocks will fail is much better (*floor*); a load that comes and goes may change within the 40 ms."
+            .into(),
         checks,
         tables: vec![table.only(|row| row[1] == "errs" && row[2] == "pbe", &[0, 3, 4, 5, 6, 7])],
         ..Section::default()

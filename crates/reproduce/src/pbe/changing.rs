@@ -16,7 +16,7 @@ const DRIVE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../sce
 /// The walk.
 pub(super) fn mobility(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let run = runner.run(MOBILITY, &[])?;
-    let text = "Power falls by 20 dB in 10 s and rises again: the span of the paper's walk, whose times and figures are not public.";
+    let text = "Power falls by 20 dB in 10 s and rises again: the span of the paper's walk. Its times and figures are not public.";
     let curve = |law: &str, kind| Curve::estimated(law, run.traced(law, kind, 0.5));
     let rates = ["bbr", "pbe"].map(|law| curve(law, SeriesKind::Rate)).to_vec();
     let delays = ["bbr", "pbe"].map(|law| curve(law, SeriesKind::HopDelay)).to_vec();

@@ -53,7 +53,7 @@ const PREFACE: &str = "
 # PBE-CC over a cell, reproduced
 
 Xie, Yi and Jamieson 2020, and what goes beyond it. Everything is simulated over Lasthop's model of
-an LTE cell, whose scheduler and blocks are validated against ns-3. **Nothing here ran on radio
+an LTE cell, with scheduler and blocks validated against ns-3. **Nothing here ran on radio
 hardware.** `lasthop reproduce pbe` writes these pages.
 
 ## Result
@@ -66,11 +66,11 @@ Values are means over five seeds, ± half of their 95 % confidence intervals. Th
 whether a requirement is met. What is required is the paper's figure, or this project's own where
 the paper has none.
 
-The paper measured telephones in commercial cells, whose bandwidths, loads and schedulers it does
-not give. The worlds here come from 3GPP's and the paper's own counts and were written before the
-law ran in them. What `pbe` has beyond the paper was chosen after it had run in the first four
-figures, in capacity and in states; it had not run in the others when that was fixed. Every
-assignment is decoded without error, unless a page says otherwise.
+The paper measured telephones in commercial cells and gives no bandwidths, loads or schedulers. The
+worlds here come from 3GPP's and the paper's own counts and were written before the law ran in
+them. What `pbe` has beyond the paper was chosen after it had run in the first four figures, in
+capacity and in states; it had not run in the others when that was fixed. Every assignment is
+decoded without error, unless a page says otherwise.
 
 Rows: `published` is the law as the paper has it. `pbe` has four things more
 (`docs/decisions/0033-what-pbe-has-beyond-the-paper.md`): room in flight for one round of repeats

@@ -37,7 +37,7 @@ fn offered(run: &Results) -> (f64, f64) {
 pub(super) fn recorded(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let title = "Recorded links".to_owned();
     let Some(folder) = folder() else {
-        let text = "Not run: recorded traces do not ship with Lasthop. Set `LASTHOP_REFERENCE` to a folder in whose `traces` they are.".into();
+        let text = "Not run: recorded traces do not ship with Lasthop. Set `LASTHOP_REFERENCE` to a folder with them in its `traces`.".into();
         return Ok(Section { title, text, ..Section::default() });
     };
     let mut table = Table::new(&["link", "law", "used (%)", "queueing delay, mean (ms)", "p95 (ms)"]);

@@ -1,4 +1,4 @@
-//! Who shares a cell with whom: downloads of one law, at unlike distances, and beside others.
+//! Sharing a cell: downloads of one law, at unlike distances, and beside others.
 
 use super::{COLUMNS, LAWS};
 use crate::study::{Results, Runner, Shipped, shipped};
@@ -64,7 +64,7 @@ pub(super) fn distances(runner: &Runner<'_>) -> Result<Section, ExperimentError>
     )];
     Ok(Section {
         title: "Unequal distances".into(),
-        text: "Three stations alike, whose servers are 20, 40 and 80 ms away, there and back. Each has a queue of its own at the base station.".into(),
+        text: "Three stations alike with servers 20, 40 and 80 ms away, there and back. Each has a queue of its own at the base station.".into(),
         checks,
         tables: vec![table.named("fairness"), run.by_law(&LAWS, &COLUMNS).data()],
         ..Section::default()
