@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn no_entry_of_the_legend_lies_over_the_axes_or_another_or_beyond_the_edge() {
+    fn legend_entries_do_not_overlap() {
         let chart = chart(false);
         let places = chart.legend();
         let width = |curve: &Curve| SAMPLE + LETTER * curve.name.len() as i32;
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_are_drawn_and_a_logarithmic_axis_takes_ends_that_are_not_positive() {
+    fn intervals_are_drawn_on_linear_and_logarithmic_axes() {
         for logarithmic in [false, true] {
             let svg = chart(logarithmic).svg();
             assert!(svg.contains("</svg>") && svg.contains("here") && !svg.contains("NaN"), "{svg}");

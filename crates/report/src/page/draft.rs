@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_ends_early_leaves_what_it_had_and_the_last_whole_page() {
+    fn an_early_end_keeps_the_draft_and_the_last_page() {
         let dir = tempfile::tempdir().expect("a directory");
         let read = |name: &str| fs::read_to_string(dir.path().join(name)).expect("a page");
         fs::write(dir.path().join("page.md"), "the last whole one").expect("written");
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_page_takes_the_place_of_the_last_and_nothing_else_is_left() {
+    fn a_whole_page_replaces_the_last_one() {
         let dir = tempfile::tempdir().expect("a directory");
         fs::write(dir.path().join("page.md"), "the last whole one").expect("written");
         let mut draft = Draft::new(dir.path(), "page", "# A page", 2);

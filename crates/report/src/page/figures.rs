@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_ends_early_leaves_what_it_had_and_the_last_whole_pages() {
+    fn an_early_end_keeps_the_drafts_and_the_last_pages() {
         let dir = tempfile::tempdir().expect("a directory");
         let read = |name: &str| fs::read_to_string(dir.path().join(name)).expect("a page");
         fs::write(dir.path().join("paper.md"), "the last whole one").expect("written");
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_pages_take_the_places_of_the_last_and_nothing_else_is_left() {
+    fn whole_pages_replace_the_last_ones() {
         let dir = tempfile::tempdir().expect("a directory");
         fs::write(dir.path().join("paper.md"), "the last whole one").expect("written");
         let mut pages = Figures::new(dir.path(), "paper", "# A paper\n\n{result}\n\nEnd.", 1);

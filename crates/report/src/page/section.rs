@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn many_statements_are_a_file_and_those_that_are_missed_stay_on_the_page() {
+    fn many_statements_become_a_file_but_missed_ones_stay() {
         let met = (0..MOST).map(|place| check(&format!("number {place}"), Some(true)));
         let checks = met.chain([check("high", Some(false)), check("known", None).headline()]).collect();
         let section = Section { checks, ..Section::default() };

@@ -81,7 +81,7 @@ mod tests {
     use lasthop_laws::aggregation::model::airtime;
 
     #[test]
-    fn its_overhead_and_airtime_are_those_of_the_standard_and_a_neighbour_adds_its_frames() {
+    fn saturated_overhead_and_airtime_are_the_standards() {
         let stop = Stop::default();
         let runner = Runner::new(true, &stop, &|_| {});
         let scenario = shipped!("aggregation", "neighbour");

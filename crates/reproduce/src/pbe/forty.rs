@@ -22,7 +22,7 @@ const ORDERS: [usize; 5] = [10, 25, 50, 75, 90];
 const QUICK: usize = 8;
 
 /// What a law did at a place.
-struct Sight {
+struct Place {
     throughput: f64,
     mean: f64,
     p95: f64,
@@ -30,13 +30,13 @@ struct Sight {
     windows: [f64; ORDERS.len()],
 }
 
-fn sight(run: &Results, law: &str) -> Sight {
+fn at_place(run: &Results, law: &str) -> Place {
     let of = |key| mean(&run.of(law, key));
     let mut windows: Vec<f64> =
         run.runs(law).flat_map(|run| Results::series(run, SeriesKind::Rate, WINDOW)).map(|(_, rate)| rate).collect();
     windows.sort_by(f64::total_cmp);
     let order = |percent: usize| windows.get(windows.len() * percent / 100).copied().unwrap_or(0.0);
-    Sight {
+    Place {
         throughput: of(Key::Throughput),
         mean: of(Key::EndDelayMean),
         p95: of(Key::EndDelayP95),
@@ -51,10 +51,10 @@ fn over<'s>(unit: &str, values: impl IntoIterator<Item = f64> + 's) -> Estimate 
 /// The figure.
 pub(super) fn forty(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let step = if runner.quick { QUICK } else { 1 };
-    let mut seen: Vec<(bool, [Sight; LAWS.len()])> = Vec::new();
+    let mut seen: Vec<(bool, [Place; LAWS.len()])> = Vec::new();
     for place in places().into_iter().step_by(step) {
         let run = place.run(runner)?;
-        seen.push((place.busy, LAWS.map(|law| sight(&run, law))));
+        seen.push((place.busy, LAWS.map(|law| at_place(&run, law))));
     }
     let among = |busy: Option<bool>| {
         seen.iter().filter(move |(is, _)| busy.is_none_or(|busy| busy == *is)).map(|(_, sights)| sights)
@@ -86,9 +86,9 @@ pub(super) fn forty(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let mut windows = Table::new(&["law", "places", "p10 (Mbit/s)", "p25", "p50", "p75", "p90"]);
     for (name, busy) in [("busy", true), ("idle", false)] {
         for (place, law) in LAWS.iter().enumerate() {
-            let of = |value: fn(&Sight) -> f64| shown(&over("", among(Some(busy)).map(|at| value(&at[place]))));
+            let of = |value: fn(&Place) -> f64| shown(&over("", among(Some(busy)).map(|at| value(&at[place]))));
             let ratios = [gain(Some(busy), place), late(Some(busy), place)].map(|ratio| shown(&ratio));
-            let figures = [of(|sight| sight.throughput), of(|sight| sight.mean), of(|sight| sight.p95)];
+            let figures = [of(|at_place| at_place.throughput), of(|at_place| at_place.mean), of(|at_place| at_place.p95)];
             let head = || [(*law).to_owned(), name.to_owned()].into_iter();
             table.rows.push(head().chain(figures).chain(ratios).collect());
             let orders = (0..ORDERS.len()).map(|n| shown(&over("", among(Some(busy)).map(|at| at[place].windows[n]))));

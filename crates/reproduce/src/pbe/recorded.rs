@@ -11,7 +11,7 @@ use toml::Value;
 
 const RECORDED: Shipped = shipped!("pbe", "recorded");
 const LAWS: [&str; 7] = ["cubic", "bbr", "copa", "copa-tenth", "pbe", "roomy", "published"];
-/// What Copa's own program did over mahimahi in this world (reference data, `traces/README.md`): the part of the link that it used, in percent, and
+/// What Copa's own program did over mahimahi in this world (reference data, the traces): the part of the link that it used, in percent, and
 /// the 95th percentile of the queueing delay in milliseconds. With which delta is not said.
 const LINKS: [(&str, (f64, f64)); 3] =
     [("Verizon-LTE-short", (88.8, 102.0)), ("ATT-LTE-driving", (68.1, 50.0)), ("TMobile-LTE-short", (77.9, 83.0))];
