@@ -13,6 +13,8 @@ pub mod driver;
 mod error;
 pub mod ethernet;
 mod flow;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 pub mod ip;
 pub mod monitor;
 pub mod nl80211;
