@@ -8,6 +8,9 @@ pub mod aggregation;
 pub mod airtime;
 pub mod atp;
 mod decision;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
+mod intake;
 mod model;
 pub mod oal;
 pub mod observation;

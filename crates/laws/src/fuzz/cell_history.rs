@@ -1,14 +1,16 @@
-//! Any bytes as a history of a PBE receiver: subframes of up to 256 carriers, arrivals, round trips and silences.
+//! Any bytes as a history of a PBE receiver: subframes of up to 256 carriers, arrivals, round
+//! trips and silences.
 //!
 //! Input: an octet of settings, then events. The first octet of an event says which it is.
 
-use lasthop_laws::ReceiverLaw;
-use lasthop_laws::pbe::{Params, Receiver, Translation};
+use crate::ReceiverLaw;
+use crate::pbe::{Params, Receiver, Translation};
 use lasthop_signals::{Arrival, Block, CellCapacity, CellSubframe, Dci, Feedback, Rnti, Signal};
 use lasthop_units::{Bytes, Span, Time};
 use std::collections::BTreeMap;
 
-/// Bits of a PRB pair that a receiver may assume where no block has shown any: CQI 7 of 3GPP TS 36.213, table 7.2.3-1.
+/// Bits of a PRB pair that a receiver may assume where no block has shown any: CQI 7 of 3GPP TS
+/// 36.213, table 7.2.3-1.
 const ASSUMED: f64 = 1.4766 * 120.0;
 /// Bits a second that are told at least of a cell that is known.
 const LEAST: f64 = 1000.0;
@@ -93,7 +95,8 @@ impl Limit {
 /// Shows the history to a receiver. How often it told something.
 ///
 /// # Panics
-/// If the receiver does, or tells of more than its carriers can carry, or decides differently when it is asked again.
+/// If the receiver does, or tells of more than its carriers can carry, or decides differently
+/// when it is asked again.
 pub fn play(bytes: &[u8]) -> usize {
     let mut input = Input(bytes);
     let Some(params) = input.settings() else { return 0 };

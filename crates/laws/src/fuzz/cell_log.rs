@@ -1,6 +1,6 @@
 //! Any bytes as a log of a cell's control channel: read, brought into order, and measured.
 
-use lasthop_laws::pbe::{Cell, CellSnapshot, Meter};
+use crate::pbe::{Cell, Meter, CellSnapshot};
 use lasthop_units::Span;
 use lasthop_wire::dci::{Format, Item, Order, Record, Slot, detect};
 
@@ -24,7 +24,8 @@ fn records(format: Format, bytes: &[u8]) -> Vec<Record> {
 /// Measures the log. How many slots it had.
 ///
 /// # Panics
-/// If anything does, or the meter tells of more than the carrier has, or counts what was not there.
+/// If anything does, or the meter tells of more than the carrier has, or counts what was not
+/// there.
 pub fn play(format: Format, bytes: &[u8]) -> u64 {
     for whole in [false, true] {
         let _ = detect(bytes, whole);
@@ -38,11 +39,7 @@ pub fn play(format: Format, bytes: &[u8]) -> u64 {
     let mut check = |snapshot: &CellSnapshot| {
         assert!(last.is_none_or(|last| last < snapshot.number), "{last:?} before {snapshot:?}");
         last = Some(snapshot.number);
-        assert!(
-            snapshot.to_users <= snapshot.given
-                && snapshot.users <= snapshot.active
-                && snapshot.sharing == snapshot.users + 1
-        );
+        assert!(snapshot.to_users <= snapshot.given && snapshot.users <= snapshot.active && snapshot.sharing == snapshot.users + 1);
         assert!((0.0..=f64::from(PRB)).contains(&snapshot.idle), "{snapshot:?}");
         for rate in [snapshot.fair, snapshot.available, snapshot.fair_tcp] {
             assert!(rate.as_bps() as f64 <= most, "{rate} of {most}: {snapshot:?}");
@@ -54,7 +51,7 @@ pub fn play(format: Format, bytes: &[u8]) -> u64 {
     order.finish(&mut fold);
     let totals = meter.totals();
     assert_eq!((totals.slots, order.counts().records), (seen, records.len() as u64));
-    let of_all = |terminals: u64, terminal: &lasthop_laws::pbe::Terminal| {
+    let of_all = |terminals: u64, terminal: &crate::pbe::Terminal| {
         terminals + terminal.dcis + terminal.empty + terminal.impossible
     };
     assert_eq!(meter.terminals().map(|(_, _, terminal)| terminal).fold(0, of_all), totals.dcis);
