@@ -20,6 +20,8 @@ pub mod atp;
 mod config;
 mod connection;
 mod delivery_rate;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 mod options;
 mod pacing;
 mod rack;
