@@ -9,6 +9,8 @@ mod cgroup;
 #[cfg(test)]
 mod documented;
 pub mod endpoint;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 pub mod gateway;
 pub mod host;
 pub mod learn;

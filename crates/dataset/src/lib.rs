@@ -5,6 +5,8 @@
 //! and [`study`] work on what it reads.
 
 mod error;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 mod groups;
 mod journal;
 mod merge;
