@@ -54,22 +54,40 @@ fn fields(at: &str, value: &Value, into: &mut BTreeSet<String>) {
     }
 }
 
-/// Fields by part, each with its unit and its meaning.
-fn page() -> BTreeMap<String, BTreeMap<String, (String, String)>> {
+/// Fields of a part, each with its unit and its meaning.
+type Part = BTreeMap<String, (String, String)>;
+
+/// Fields by part. A row may list several; a line `- as in [PART](…) under `prefix`: …` takes them from another part.
+fn page() -> BTreeMap<String, Part> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/logs.md");
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let mut parts = BTreeMap::new();
-    for part in text.split("\n## ").skip(1) {
-        let (name, text) = part.split_once('\n').expect("a heading and text");
-        let mut rows = BTreeMap::new();
+    let sections = || text.split("\n## ").skip(1).map(|part| part.split_once('\n').expect("a heading and text"));
+    let mut own = BTreeMap::new();
+    for (name, text) in sections() {
+        let mut rows = Part::new();
         for row in text.lines().filter_map(|line| line.strip_prefix("| `")?.strip_suffix(" |")) {
             let cells: Vec<&str> = row.split(" | ").collect();
-            let [field, unit, meaning] = cells[..] else { panic!("{name}: three cells, not `{row}`") };
-            let field = field.strip_suffix('`').unwrap_or_else(|| panic!("{name}: no field in `{row}`"));
-            let before = rows.insert(field.to_owned(), (unit.to_owned(), meaning.to_owned()));
-            assert!(before.is_none(), "{name}: {field} stands there twice");
+            let [fields, unit, meaning] = cells[..] else { panic!("{name}: three cells, not `{row}`") };
+            let fields = fields.strip_suffix('`').unwrap_or_else(|| panic!("{name}: no field in `{row}`"));
+            for field in fields.split("`, `") {
+                let before = rows.insert(field.to_owned(), (unit.to_owned(), meaning.to_owned()));
+                assert!(before.is_none(), "{name}: {field} stands there twice");
+            }
         }
-        parts.insert(name.to_owned(), rows);
+        own.insert(name.to_owned(), rows);
+    }
+    let mut parts = own.clone();
+    for (name, text) in sections() {
+        for line in text.lines().filter_map(|line| line.strip_prefix("- as in [")) {
+            let (of, rest) = line.split_once("](").unwrap_or_else(|| panic!("{name}: no link in `{line}`"));
+            let (head, fields) = rest.split_once(": ").unwrap_or_else(|| panic!("{name}: no fields in `{line}`"));
+            let prefix = head.split_once(" under `").map_or(String::new(), |(_, object)| object.replace('`', "."));
+            for field in fields.split(", ").map(|field| field.trim_matches('`')) {
+                let same = own[of].get(field).unwrap_or_else(|| panic!("{name}: {of} has no {field}"));
+                let before = parts.get_mut(name).and_then(|rows| rows.insert(format!("{prefix}{field}"), same.clone()));
+                assert!(before.is_none(), "{name}: {prefix}{field} stands there twice");
+            }
+        }
     }
     parts
 }

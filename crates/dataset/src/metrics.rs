@@ -28,7 +28,7 @@ metrics! {
     Transmitting = "transmitting-100ms", "1", "Share of time in which the access point transmitted.";
     Receiving = "receiving-100ms", "1", "Share of time in which it received frames of its own BSS.";
     HopDrops = "hop-drops-100ms", "packets/s", "Packets that the hop's queues refused.";
-    HopEntered = "hop-entered-100ms", "bit/s", "What entered the hop's queues and stayed: what was sent, and what the backlog grew by.";
+    HopEntered = "hop-entered-100ms", "bit/s", "What entered the hop's queues: what was sent, plus growth of the backlog.";
     Sent = "sent-100ms", "bit/s", "What the station was sent and acknowledged.";
     Received = "received-100ms", "bit/s", "What it sent.";
     ReceivedPackets = "received-packets-100ms", "packets/s", "The same in packets.";

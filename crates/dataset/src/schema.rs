@@ -66,9 +66,9 @@ struct Plain {
 }
 
 const KEYS: [Plain; 5] = [
-    key("recording", "", "The recording that the item is of: its place in the file's list of recordings.", Kind::Count),
+    key("recording", "", "The item's recording: its place in the file's list.", Kind::Count),
     key("time_us", "us", "The moment, since the recording began.", Kind::Moment),
-    key("horizon_us", "us", "How far the label looks ahead from there.", Kind::Count),
+    key("horizon_us", "us", "How far the label looks ahead.", Kind::Count),
     key("access_point", "", "Pseudonym of the access point.", Kind::Pseudonym),
     key("station", "", "Pseudonym of the station.", Kind::Pseudonym),
 ];
@@ -84,7 +84,7 @@ const LABELS: [Plain; 3] = [
     key(
         "acted",
         "",
-        "Whether windows were tight within the horizon or 500 ms before: what would have been lost otherwise is not known.",
+        "Windows were tight within the horizon or 500 ms before: what would have been lost otherwise is unknown.",
         Kind::Flag,
     ),
 ];
@@ -114,7 +114,7 @@ pub static COLUMNS: LazyLock<Vec<Column>> = LazyLock::new(|| {
 
 /// The list as a table in Markdown, for the reference page.
 pub fn table() -> String {
-    let mut text = String::from("| column | unit | from | meaning |\n| --- | --- | --- | --- |\n");
+    let mut text = String::from("| column | unit | from | meaning |\n|---|---|---|---|\n");
     for column in COLUMNS.iter() {
         let from = match column.origin {
             Origin::Key => "key",

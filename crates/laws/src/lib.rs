@@ -10,7 +10,6 @@ pub mod atp;
 mod decision;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
-mod intake;
 mod model;
 pub mod oal;
 pub mod observation;

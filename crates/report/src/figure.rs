@@ -106,74 +106,72 @@ macro_rules! figures {
 }
 
 figures! {
-    /// In-order payload of the bulk flows that reached applications, all together.
+    /// In-order payload of all bulk flows that reached applications.
     Throughput = Column {
         better: Better::Higher, needs: Needs::Bulk, usual: true, group: Group::Served,
         ..named("throughput_mbit_s", "Throughput", counted("Mbit/s"))
     };
-    /// The part of the throughput that goes to stations, where there are uploads too.
+    /// Its part towards stations, if there are uploads too.
     ThroughputDown = Column {
         better: Better::Higher, needs: Needs::Uploads, usual: true, group: Group::Served,
         ..named("throughput_down_mbit_s", "Throughput down", counted("Mbit/s"))
     };
-    /// The part of the throughput that comes from stations.
+    /// Its part from stations.
     ThroughputUp = Column {
         better: Better::Higher, needs: Needs::Uploads, usual: true, group: Group::Served,
         ..named("throughput_up_mbit_s", "Throughput up", counted("Mbit/s"))
     };
-    /// Throughput of a bulk flow while it lasted, from its beginning to its end or the run's; mean over the flows.
+    /// Throughput of a bulk flow while it lasted, mean over flows.
     FlowRate = Column {
         better: Better::Higher, needs: Needs::Bulk, ..named("flow_rate_mbit_s", "Flow rate", counted("Mbit/s"))
     };
-    /// Round-trip time that the bulk senders measured, mean over their samples (the lab: of the smoothed one, every 10 ms).
+    /// Bulk senders' round-trip time, mean over samples (the lab: smoothed, every 10 ms).
     RttMean = Column { needs: Needs::Bulk, ..named("rtt_mean_ms", "RTT, mean", TIME) };
-    /// The smoothed round-trip time of the bulk senders, 95th percentile over senders and time (looked at every 10 ms).
+    /// Bulk senders' smoothed round-trip time every 10 ms, 95th percentile.
     RttP95 = Column { needs: Needs::Bulk, ..named("rtt_p95_ms", "RTT, p95", TIME) };
-    /// By how much the round-trip times of the bulk senders varied: the mean of their smoothed mean deviations (RFC 6298's RTTVAR, as
-    /// Linux reports it) over their samples (the lab: every 10 ms).
+    /// Bulk senders' RTTVAR (RFC 6298, as Linux reports it), mean over samples (the lab: every 10
+    /// ms).
     RttVariationMean =
         Column { needs: Needs::Bulk, ..named("rtt_variation_mean_ms", "RTT variation, mean", TIME) };
-    /// One-way delay over the hop, mean over all downlink packets: arrival at the access point's queue to delivery at the
-    /// station.
+    /// One-way delay of downlink packets, access point's queue to delivery at the station, mean.
     HopDelayMean = Column { usual: true, ..named("hop_delay_mean_ms", "Hop delay, mean", TIME) };
-    /// Its 95th percentile: one packet in twenty took longer.
+    /// Its 95th percentile.
     HopDelayP95 = Column { usual: true, ..named("hop_delay_p95_ms", "Hop delay, p95", TIME) };
     /// Its 99th percentile.
     HopDelayP99 = Column { usual: true, ..named("hop_delay_p99_ms", "Hop delay, p99", TIME) };
-    /// One-way delay over the hop, mean over all packets of stations: arrival at the station's queue to delivery at the access
-    /// point. Taken where there are uploads.
+    /// With uploads: one-way delay of stations' packets, station's queue to delivery at the access
+    /// point, mean.
     UplinkDelayMean = Column { needs: Needs::Uploads, ..named("uplink_delay_mean_ms", "Uplink delay, mean", TIME) };
     /// Its 95th percentile.
     UplinkDelayP95 = Column {
         needs: Needs::Uploads, usual: true, ..named("uplink_delay_p95_ms", "Uplink delay, p95", TIME)
     };
-    /// One-way delay of the probe packets, from their sender to their receiver, 95th percentile:
-    /// what a game or a call feels. A lost probe ranks as infinitely late (RFC 7679, section 5.1).
+    /// One-way delay of probes, 95th percentile; a lost one counts as infinitely late (RFC 7679,
+    /// section 5.1).
     ProbeDelayP95 = Column {
         needs: Needs::Probes, usual: true, ..named("probe_delay_p95_ms", "Probe delay, p95", TIME)
     };
-    /// Median time from opening a connection to the last byte of a small object. A fetch that the end of the run cut off
-    /// counts as longer than it had lasted, in the proportion in which such fetches were (Kaplan and Meier, 1958).
+    /// Time from opening a connection to the last byte of a small object, median; fetches cut off
+    /// by the run's end are censored (Kaplan and Meier, 1958).
     FetchP50 = Column { needs: Needs::Fetches, usual: true, ..named("fetch_p50_ms", "Fetch, median", TIME) };
     /// Its 95th percentile.
     FetchP95 = Column { needs: Needs::Fetches, usual: true, ..named("fetch_p95_ms", "Fetch, p95", TIME) };
-    /// Interarrival jitter of the probes (RFC 3550, section 6.4.1), mean over the window and the stations.
+    /// Interarrival jitter of probes (RFC 3550, section 6.4.1), mean.
     Jitter = Column { needs: Needs::Probes, usual: true, ..named("jitter_ms", "Jitter", TIME) };
-    /// Segments sent again over all segments of the bulk senders; percent in tables.
+    /// Segments sent again over all segments of the bulk senders.
     RetransmissionRatio = Column {
         needs: Needs::Bulk, usual: true, group: Group::Cost,
         ..named("retransmission_ratio", "Retransmissions", SHARE)
     };
-    /// Times that the bulk senders entered fast recovery, for each megabyte that reached applications (the simulator; Linux does not count
-    /// them).
+    /// Bulk senders' entries into fast recovery per MB that reached applications (simulator only).
     Recoveries = Column { needs: Needs::Bulk, ..named("recoveries_per_mb", "Recoveries a MB", counted("1/MB")) };
-    /// Jain's fairness index over the stations' bulk throughput: 1 if all got the same, 1/n if one of n got everything;
+    /// Jain's index over stations' bulk throughput: 1 if equal, 1/n if one of n got everything;
     /// absent with one station.
     Jain = Column {
         shown: ("", 1.0), decimals: Some(3), better: Better::Higher, needs: Needs::BulkAtSeveral, usual: true,
         ..named("jain", "Jain index", SHARE)
     };
-    /// Sum of the natural logarithms of the bulk flows' throughputs in kbit/s, none counted as less than 1 kbit/s.
+    /// Sum of natural logarithms of bulk flows' throughputs in kbit/s, each at least 1 kbit/s.
     LogUtility = Column {
         shown: ("", 1.0), decimals: Some(2), better: Better::Higher, needs: Needs::BulkAtSeveral,
         ..named("log_utility_ln", "Log utility (ln)", SHARE)
@@ -183,48 +181,45 @@ figures! {
         shown: ("", 1.0), decimals: Some(2), better: Better::Higher, needs: Needs::BulkAtSeveral,
         ..named("log_utility_log10", "Log utility (log10)", SHARE)
     };
-    /// Bulk flows that got less than a tenth of an equal share of what all got, over all of them; percent in tables.
+    /// Share of bulk flows that got less than a tenth of an equal share.
     StarvedShare = Column {
         needs: Needs::BulkAtSeveral, ..named("starved_share", "Starved flows", SHARE)
     };
-    /// The longest time that any bulk flow went without delivering a byte to its application.
+    /// Longest time that a bulk flow delivered no byte to its application.
     StallMax = Column { needs: Needs::Bulk, ..named("stall_max_ms", "Longest stall", TIME) };
-    /// Probes that were lost, over those that were lost or arrived; percent in tables. One that was
-    /// still on its way when the run ended is neither.
+    /// Lost probes over lost and arrived ones; those on their way at the end do not count.
     ProbeLossRatio = Column { needs: Needs::Probes, ..named("probe_loss_ratio", "Probe loss", SHARE) };
-    /// Payload of UDP at a rate of its own that arrived.
+    /// Payload that arrived of UDP at a rate of its own.
     UdpThroughput = Column {
         better: Better::Higher, needs: Needs::Udp, usual: true,
         ..named("udp_throughput_mbit_s", "UDP, received", counted("Mbit/s"))
     };
-    /// One-way delay of UDP packets at a rate of their own, 95th percentile; a lost one ranks as infinitely late.
+    /// One-way delay of UDP packets at a rate of their own, 95th percentile; a lost one counts as
+    /// infinitely late.
     UdpDelayP95 = Column { needs: Needs::Udp, usual: true, ..named("udp_delay_p95_ms", "UDP delay, p95", TIME) };
-    /// Those that were lost, over those that were lost or arrived; percent in tables. One that was
-    /// still on its way when the run ended is neither.
+    /// Lost UDP packets over lost and arrived ones; those on their way at the end do not count.
     UdpLossRatio = Column { needs: Needs::Udp, usual: true, ..named("udp_loss_ratio", "UDP loss", SHARE) };
-    /// Their interarrival jitter (RFC 3550, section 6.4.1), mean over the window and the streams.
+    /// Their interarrival jitter (RFC 3550, section 6.4.1), mean.
     UdpJitter = Column { needs: Needs::Udp, ..named("udp_jitter_ms", "UDP jitter", TIME) };
-    /// From the departure of a segment or UDP packet at the host that has the data to the arrival of
-    /// its last byte, in order, at the application: wire, proxy, hop and repairs; bytes that were
-    /// sent again count from their first departure.
+    /// From a segment's or UDP packet's first departure at its source to its last byte, in order,
+    /// at the application, mean.
     EndDelayMean = named("end_delay_mean_ms", "Server to application, mean", TIME);
     /// Its 95th percentile.
     EndDelayP95 = named("end_delay_p95_ms", "Server to application, p95", TIME);
-    /// Packets in a frame (A-MPDU or lone MPDU) to a station; mean over frames, then over stations, which count alike.
+    /// Packets in a frame (A-MPDU or lone MPDU) to a station, mean over frames, then stations.
     Aggregation = Column {
         better: Better::Higher, ..named("aggregation_packets", "Aggregation, mean", counted("packets"))
     };
-    /// Standard deviation of the packets in a frame, mean over stations.
+    /// Standard deviation of packets in a frame, mean over stations.
     AggregationSd = named("aggregation_sd_packets", "Aggregation, sd", counted("packets"));
-    /// Time between frames to the same station, mean over stations: what the aggregation regulator holds at its target.
+    /// Time between frames to a station, mean over stations.
     FrameInterval = Column { group: Group::Cost, ..named("frame_interval_ms", "Frame interval", TIME) };
-    /// Share of the time that frames to stations were on the air, without preceding contention and following
-    /// acknowledgement; percent in tables.
+    /// Share of time that frames to stations were on the air, without contention and
+    /// acknowledgement.
     Airtime = Column { group: Group::Cost, ..named("airtime_share", "Airtime of frames", SHARE) };
-    /// Downlink packets that the hop lost, in its queue or on the air after all retries, out of a million that entered it.
+    /// Downlink packets lost on the hop, in queue or after all retries, per million.
     Losses = named("losses_per_million", "Losses on the hop", counted("per million"));
-    /// Data frames from stations to the access point, a second, all stations together; each costs an access to the
-    /// channel.
+    /// Data frames a second from all stations to the access point.
     UplinkFrames = named("uplink_frames_per_s", "Uplink frames", counted("per second"));
 }
 

@@ -129,7 +129,7 @@ series! {
     HopDelayMax = of("station, hop", "hop_delay_max", "ms");
     /// Packets that wait at the hop for it.
     Backlog = of("station", "backlog", "packets").held();
-    /// Packets that wait at the hop for anybody.
+    /// Packets that wait at the hop for all stations.
     Queue = Series {
         chart: Some(Chart {
             title: "Queue at the hop", unit: "packets", factor: 1.0, wide: false, whole: Whole::OwnOrSum,
@@ -137,38 +137,39 @@ series! {
         }),
         ..of("hop", "queue", "packets").held()
     };
-    /// Receive window that the sender gets to see, after any rewriting.
+    /// Receive window that the sender sees, after any rewriting.
     Window = of("flow", "window", "bytes").held().drawn_as(WINDOWS, ("kB", 1e-3), Whole::Sum).wide();
     /// The sender's congestion window.
     Cwnd = of("flow", "cwnd", "bytes").held()
         .drawn_as("Congestion window, sum of flows", ("kB", 1e-3), Whole::Sum).wide();
     /// The sender's smoothed round-trip time.
     RoundTrip = of("flow", "round_trip", "ms").held().drawn("Round-trip time, mean of flows", Whole::Own).wide();
-    /// State of the sender's congestion control, by Linux's numbers: 0 Open, 1 Disorder, 2 CWR, 3 Recovery, 4 Loss.
+    /// Sender's congestion control state in Linux's numbers: 0 Open, 1 Disorder, 2 CWR, 3
+    /// Recovery, 4 Loss.
     CaState = of("flow", "ca_state", "state").held();
     /// Rate at which the sender paces.
     Pacing = of("flow", "pacing", "Mbit/s").held().drawn("Pacing rate, sum of flows", Whole::Sum);
-    /// What the hop could carry for everybody: an estimate from the driver's counters, with equal airtime for each station
-    /// that has traffic, collisions left out. It is no law's own. Radio hops only.
+    /// Estimated capacity for all stations, from driver counters: equal airtime for stations with
+    /// traffic, no collisions; radio hops only.
     Capacity = of("hop", "capacity", "Mbit/s").drawn(CAPACITY, Whole::Own);
     /// PHY rate towards it.
     PhyRate = of("station", "phy_rate", "Mbit/s").held().drawn("PHY rate", Whole::Own);
-    /// D of a mesh's node: what it tells packets of its own hop, where a sender speaks ATP.
+    /// D of a mesh's node, which it stamps into packets of ATP.
     NodeDelay = of("station", "node_delay", "ms");
-    /// Share of time that the channel is busy; of a cell, share of its resource blocks that are given away.
+    /// Share of time that the channel is busy; of a cell, share of resource blocks assigned.
     ChannelBusy = of("hop", "channel_busy", "1").drawn_as("Channel busy", ("%", 100.0), Whole::Own);
     /// Packets in a frame.
     Aggregation = of("station", "aggregation", "packets").drawn("Packets in a frame", Whole::Own);
     /// Packets in a frame that a regulator aims at.
     AggregationTarget = of("station", "aggregation_target", "packets").held();
-    /// Interval between its frames that a regulator aims at: the target asked for, a shorter one where the queue has no room
-    /// for it, or a longer one while that is out of reach.
+    /// Interval between its frames that a regulator aims at: the target, or less (no room in the
+    /// queue), or more (out of reach).
     IntervalAim = of("station", "interval_aim", "ms").held();
-    /// Overhead of a service round that a regulator estimates; a station's where there are several regulators.
+    /// A regulator's estimate of a service round's overhead; a station's with several regulators.
     Overhead = of("hop, station", "overhead", "us").held().drawn(OVERHEAD, Whole::Own).wide();
-    /// Data frames to it of which it received something, a second; the interval between them is 1 over this.
+    /// Data frames a second to it, of which it received something.
     Frames = of("station", "frames", "1/s");
-    /// Data frames from it, a second: data of uploads, acknowledgements, feedback, probes.
+    /// Data frames a second from it: uploads, acknowledgements, feedback, probes.
     UplinkFrames = of("station", "uplink_frames", "1/s");
 }
 

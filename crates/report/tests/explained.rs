@@ -29,8 +29,7 @@ fn with(page: &str, name: &str, table: &str) -> String {
 
 fn figures(group: Group) -> String {
     let of_group = Key::ALL.into_iter().filter(|key| key.column().group == group);
-    let rows = of_group.map(|key| format!("| `{}` | {} |\n", key.name(), key.meaning()));
-    std::iter::once("| key | meaning |\n| --- | --- |\n".to_owned()).chain(rows).collect()
+    of_group.map(|key| format!("- `{}`: {}\n", key.name(), key.meaning())).collect()
 }
 
 fn series() -> String {
@@ -38,7 +37,7 @@ fn series() -> String {
         let table = kind.series();
         format!("| `{}` | {} | {} | {} |\n", table.name, table.unit, table.of, kind.meaning())
     };
-    let head = "| series | unit | of | what it shows |\n| --- | --- | --- | --- |\n".to_owned();
+    let head = "| series | unit | of | what it shows |\n|---|---|---|---|\n".to_owned();
     std::iter::once(head).chain(SeriesKind::ALL.map(row)).collect()
 }
 

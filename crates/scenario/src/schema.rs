@@ -3,7 +3,7 @@
 use crate::quantity::DIMENSIONS;
 use crate::raw;
 use lasthop_laws::param::{Kind, prose};
-use lasthop_laws::registry;
+use lasthop_laws::registry::{self, Place};
 use schemars::generate::SchemaSettings;
 use serde_json::Value as Json;
 use std::fmt::Write;
@@ -19,24 +19,30 @@ pub fn json_schema() -> Json {
 pub fn reference_page() -> String {
     let schema = json_schema();
     let mut page = INTRODUCTION.to_owned();
-    page.push_str("\n## Units\n\n| quantity | units | example |\n| --- | --- | --- |\n");
+    page.push_str("\n## Units\n\n| quantity | units |\n|---|---|\n");
     for dimension in DIMENSIONS {
         let units: Vec<String> = dimension.units.iter().map(|(symbol, _)| format!("`{symbol}`")).collect();
-        let name = dimension.name.trim_start_matches("a ").trim_start_matches("an ");
-        let _ = writeln!(page, "| {name} | {} | `\"{}\"` |", units.join(", "), dimension.example);
+        let name = short(dimension.name);
+        let _ = writeln!(page, "| {name} | {} |", units.join(", "));
     }
     page.push_str("\n## The file\n\n");
     let tables = tables(&schema);
-    table(&mut page, &schema, &tables);
-    for (heading, name) in &tables {
+    table(&mut page, "", &schema, &tables);
+    for (heading, name) in tables.iter().filter(|(_, name)| !STEPS.contains(name) && *name != "Hop") {
         let _ = write!(page, "\n## {heading}\n\n");
-        table(&mut page, &schema["definitions"][name], &tables);
+        table(&mut page, name, &schema, &tables);
     }
+    steps(&mut page, &schema, &tables);
     laws(&mut page);
     page.push_str("\n## Words\n");
     for name in words(&schema) {
         let words = &schema["definitions"][name];
-        let _ = write!(page, "\n### {name}\n\n{}\n\n", text(&words["description"]));
+        let _ = write!(page, "\n### {name}\n\n{}", text(&words["description"]));
+        if name == "Measure" {
+            page.push_str(" Names and meanings: [what a report holds](report.md#the-figures).\n");
+            continue;
+        }
+        page.push_str("\n\n");
         for word in words["oneOf"].as_array().into_iter().flatten() {
             let _ = writeln!(page, "* `\"{}\"`: {}", text(&word["const"]), text(&word["description"]));
         }
@@ -44,22 +50,37 @@ pub fn reference_page() -> String {
     page
 }
 
-/// Every law of the registry with its parameters.
+/// Elements of lists with few keys, all required: one row each.
+fn steps(page: &mut String, schema: &Json, tables: &[(String, &str)]) {
+    page.push_str(STEPS_INTRODUCTION);
+    for (heading, name) in tables.iter().filter(|(_, name)| STEPS.contains(name)) {
+        let step = &schema["definitions"][name];
+        let keys = step["properties"].as_object().into_iter().flatten();
+        let keys: Vec<String> = keys.map(|(key, value)| format!("`{key}` ({})", value_of(value, tables))).collect();
+        let _ = writeln!(page, "| {heading} | {} | {} |", keys.join(", "), text(&step["description"]));
+    }
+}
+
+/// Every law that scenarios can name, then the parameters of those that have some.
 fn laws(page: &mut String) {
-    page.push_str("\n## Laws\n\nWhat each may be set to; a word's choices are listed below its parameter.\n");
-    for law in registry::all() {
-        let _ = write!(page, "\n### `{}` (at `{}`)\n\n{}\n", law.name, law.place, law.doc);
-        if law.table.is_empty() {
-            continue;
-        }
-        page.push_str("\n| parameter | value | default | must be | meaning |\n| --- | --- | --- | --- | --- |\n");
+    // A connection's receiver has what its sender's law is set to.
+    let all = || registry::all().filter(|law| law.place != Place::Receiver);
+    page.push_str("\n## Laws\n\n| law | at | meaning |\n|---|---|---|\n");
+    for law in all() {
+        let _ = writeln!(page, "| `{}` | `{}` | {} |", law.name, law.place, law.doc);
+    }
+    for law in all().filter(|law| !law.table.is_empty()) {
+        let _ = writeln!(page, "\n### `{}` (at `{}`)\n", law.name, law.place);
+        page.push_str("| parameter | value | default | meaning |\n|---|---|---|---|\n");
         for param in law.table {
-            let (kind, default, bound) = (param.kind.name(), param.default, param.bound.unwrap_or_default());
-            let _ = writeln!(page, "| `{}` | {kind} | `{default}` | {bound} | {} |", param.key, param.meaning());
+            let (kind, default) = (short(param.kind.name()), param.default);
+            let bound = param.bound.map(|bound| format!(", {}", bound.strip_prefix("from ").unwrap_or(bound)));
+            let value = format!("{kind}{}", bound.unwrap_or_default());
+            let _ = writeln!(page, "| `{}` | {value} | `{default}` | {} |", param.key, param.meaning());
         }
         for param in law.table {
             let Kind::Word(words) = param.kind else { continue };
-            let _ = write!(page, "\n`{}`: {}\n\n", param.key, words.meaning());
+            let _ = write!(page, "\n`{}`:\n\n", param.key);
             for (word, doc) in words.words {
                 let _ = writeln!(page, "* `\"{word}\"`: {}", prose(doc));
             }
@@ -106,15 +127,14 @@ fn referred(schema: &Json) -> Option<&str> {
 }
 
 /// Tables that come first, under headings that tell where they stand.
-const TABLES: [(&str, &str); 28] = [
+const TABLES: [(&str, &str); 31] = [
     ("`[wire]`", "Wire"),
     ("`[backhaul]`", "Backhaul"),
-    ("`changes` of a backhaul or link", "RateStep"),
-    ("`[[host]]`", "Host"),
     ("`[[link]]`", "Link"),
-    ("`[[route]]`", "Route"),
     ("`[hop]`", "Hop"),
     ("`[hop.wifi]`", "WifiHop"),
+    ("`[[hop.wifi.link]]`", "WifiLink"),
+    ("`[hop.wifi.mesh]`", "Mesh"),
     ("`[hop.wired]`", "WiredHop"),
     ("`[hop.cell]`", "CellHop"),
     ("`[[hop.cell.background]]`", "CellBackground"),
@@ -122,20 +142,41 @@ const TABLES: [(&str, &str); 28] = [
     ("`queue`", "Queue"),
     ("`[[access-point]]`", "AccessPoint"),
     ("`[[station]]`", "Station"),
-    ("Steps of `mcs-trace`", "McsStep"),
-    ("Steps of `snr-trace`", "SnrStep"),
-    ("Points of `walk`", "WalkPoint"),
-    ("Points of `path`", "PathPoint"),
-    ("Steps of `cqi-trace`", "CqiStep"),
     ("`fading`", "Fading"),
     ("`[[neighbour]]`", "Neighbour"),
-    ("Intervals of `active`", "Interval"),
     ("`[[traffic]]`", "Traffic"),
     ("`[laws.\"NAME\"]`", "Law"),
     ("`agent`", "Agent"),
     ("`regulator`", "Regulator"),
     ("`[[laws.\"NAME\".part]]`", "Part"),
+    ("`[[host]]`", "Host"),
+    ("`[[route]]`", "Route"),
+    ("`changes`", "RateStep"),
+    ("`mcs-trace`", "McsStep"),
+    ("`snr-trace`", "SnrStep"),
+    ("`cqi-trace`", "CqiStep"),
+    ("`rsrp-trace`", "RsrpStep"),
+    ("`walk`", "WalkPoint"),
+    ("`path`", "PathPoint"),
+    ("`active`", "Interval"),
 ];
+
+/// Small tables, all keys of which are required: a row each.
+const STEPS: [&str; 10] =
+    ["Host", "Route", "RateStep", "McsStep", "SnrStep", "CqiStep", "RsrpStep", "WalkPoint", "PathPoint", "Interval"];
+
+/// Tables whose rows that another table has too are named, not repeated.
+const LIKE: [(&str, (&str, &str)); 6] = [
+    ("Backhaul", ("`[wire]`", "Wire")),
+    ("Link", ("`[wire]`", "Wire")),
+    ("WiredHop", ("`[wire]`", "Wire")),
+    ("WifiLink", ("`[[station]]`", "Station")),
+    ("AccessPoint", ("`[[station]]`", "Station")),
+    ("Neighbour", ("`[hop.wifi]`", "WifiHop")),
+];
+
+/// Tables of a law at one of these places: its parameters stand with the law.
+const LAWS: [(&str, &[Place]); 2] = [("Agent", &[Place::AccessPoint]), ("Regulator", &[Place::Proxy, Place::Station])];
 
 /// Words that come first.
 const WORDS: [&str; 10] = [
@@ -156,72 +197,121 @@ const INTRODUCTION: &str = "\
 
 <!-- Generated from crates/scenario/src/raw. After a change there: LASTHOP_BLESS=1 cargo test -p lasthop-scenario -->
 
-A scenario is one TOML file. It is checked whole before anything starts, and everything that is wrong is reported at
-once, each problem with its line, what stands there and what would be right. `scenarios/first-light.toml` is a complete
-example. Editors that know TOML complete and check a scenario through `scenarios/scenario.schema.json` when its first line
-names it:
+A scenario is one TOML file. It is checked whole before anything starts: every problem is reported
+with its line, what stands there and what would be right. `scenarios/first-light.toml` is a
+complete example. Editors that know TOML complete and check a scenario whose first line is
 
 ```toml
 #:schema scenario.schema.json
 ```
 
-A value with a dimension is text with its unit: `\"20 ms\"`. A bare number is an error there, and so is a unit that two
-trades read differently: `m` (minutes or milliseconds), `Mb` (megabits or megabytes), `KB` (1000 or 1024 bytes). What has no
-dimension, such as a count or a probability, is a bare number.
+A value with a dimension is text with its unit: `\"20 ms\"`. Errors are a bare number there, and the
+ambiguous units `m` (minutes or milliseconds), `Mb` (megabits or megabytes) and `KB` (1000 or 1024
+bytes). Counts and probabilities are bare numbers.
 
-The warm-up is part of the duration: a scenario with `duration = \"10 s\"` and `warm-up = \"2 s\"` runs for ten seconds, and
-its figures cover the last eight.
+The warm-up is part of the duration: with `duration = \"10 s\"` and `warm-up = \"2 s\"` figures cover
+the last eight seconds.
+";
+
+const STEPS_INTRODUCTION: &str = "
+## Small tables
+
+Elements of these lists, whose keys are all required. Times count from the begin of the run; traces,
+walks and paths begin at `\"0 s\"`. In place of a list, traces and `walk` take the path of a CSV file,
+relative to the scenario, with the columns given at the key.
+
+| list of | keys | meaning |
+|---|---|---|
 ";
 
 fn text(value: &Json) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// A table's description, then one row a key.
-fn table(page: &mut String, schema: &Json, tables: &[(String, &str)]) {
-    let _ = write!(
-        page,
-        "{}\n\n| key | value | default | meaning |\n| --- | --- | --- | --- |\n",
-        text(&schema["description"])
-    );
+/// The rows of a table: what must be there first, both parts in the order of the alphabet, as JSON objects are.
+fn rows(schema: &Json, tables: &[(String, &str)]) -> Vec<(String, String)> {
     let required = |key: &str| schema["required"].as_array().is_some_and(|keys| keys.iter().any(|k| k == key));
-    // What must be there comes first; both parts are in the order of the alphabet, as JSON objects are.
     let properties = || schema["properties"].as_object().into_iter().flatten();
     let (must, may) = (properties().filter(|(key, _)| required(key)), properties().filter(|(key, _)| !required(key)));
-    for (key, property) in must.chain(may) {
+    let row = |(key, property): (&String, &Json)| {
+        let meaning = text(&property["description"]).replace("\n\n", "<br>").replace('|', "\\|");
+        // A default that depends on other keys ends the text.
+        let (meaning, told) = match meaning.rsplit_once(" Default: ") {
+            Some((meaning, default)) => (meaning.to_owned(), default.trim_end_matches('.').to_owned()),
+            None => (meaning, String::new()),
+        };
         let default = match &property["default"] {
             _ if required(key) => "required".to_owned(),
-            Json::Null => String::new(),
+            Json::Null => told,
             default => format!("`{default}`"),
         };
-        let meaning = text(&property["description"]).replace("\n\n", "<br>").replace('|', "\\|");
-        let _ = writeln!(page, "| `{key}` | {} | {default} | {meaning} |", value_of(property, tables));
+        (key.clone(), format!("| `{key}` | {} | {default} | {meaning} |\n", value_of(property, tables)))
+    };
+    must.chain(may).map(row).collect()
+}
+
+/// A table's description, then one row a key.
+fn table(page: &mut String, name: &str, schema: &Json, tables: &[(String, &str)]) {
+    let own = if name.is_empty() { schema } else { &schema["definitions"][name] };
+    page.push_str(text(&own["description"]));
+    let mut rows = rows(own, tables);
+    if let Some((_, (heading, base))) = LIKE.iter().find(|(like, _)| *like == name) {
+        let base = self::rows(&schema["definitions"][base], tables);
+        let (same, differing): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| base.contains(row));
+        let same: Vec<String> = same.into_iter().map(|(key, _)| format!("`{key}`")).collect();
+        let anchor: String = heading.chars().filter(|c| c.is_alphanumeric() || *c == '-').collect();
+        let _ = write!(page, " As of [{heading}](#{anchor}): {}.", same.join(", "));
+        rows = differing;
+    }
+    if let Some((_, places)) = LAWS.iter().find(|(table, _)| *table == name) {
+        let is_parameter = |key: &str| places.iter().any(|place| place.laws().any(|law| law.param(key).is_some()));
+        rows.retain(|(key, _)| !is_parameter(key));
+        let laws = places.iter().flat_map(|place| place.laws());
+        let links: Vec<String> = laws.map(|law| format!("[`{0}`](#{0}-at-{1})", law.name, law.place)).collect();
+        let _ = write!(page, " Parameters: {}.", links.join(", "));
+    }
+    page.push_str("\n\n| key | value | default | meaning |\n|---|---|---|---|\n");
+    page.extend(rows.into_iter().map(|(_, row)| row));
+}
+
+/// A kind of value in a word or two.
+fn short(kind: &str) -> &str {
+    match kind.strip_prefix("a ").or(kind.strip_prefix("an ")).unwrap_or(kind) {
+        "list of steps, the first at 0 s, or the path of a CSV file" => "[steps](#small-tables) or CSV file",
+        "the path of a packet-delivery trace" => "path",
+        "amount of data" => "data",
+        "number of packets" => "packets",
+        "ratio in decibels" => "decibels",
+        "power in dBm" => "dBm",
+        "number or a list of numbers" => "number or list",
+        "law of senders, or a table of them by host" => "word or table",
+        "true or false" => "boolean",
+        "whole number, zero or more" => "integer",
+        kind => kind,
     }
 }
 
 /// What stands behind a key, in a few words.
 fn value_of(property: &Json, tables: &[(String, &str)]) -> String {
     if let Some(title) = property["title"].as_str() {
-        let example = property["examples"][0].as_str().filter(|_| property["default"].is_null());
-        let example = example.map(|example| format!(", `\"{example}\"`"));
-        return format!("{title}{}", example.unwrap_or_default());
+        return short(title).to_owned();
     }
     let named = |schema: &Json| {
-        let name = referred(schema).map(str::to_owned);
-        let heading = name.as_ref().and_then(|name| tables.iter().find(|(_, table)| table == name));
-        match (heading, &name) {
-            (Some((heading, _)), _) => heading.to_string(),
-            (None, Some(name)) => format!("[a word](#{})", name.to_lowercase()),
-            (None, None) => match text(&schema["type"]) {
-                "string" => "text".to_owned(),
-                "integer" => "a whole number".to_owned(),
-                "boolean" => "true or false".to_owned(),
-                other => format!("a {other}"),
+        let name = referred(schema);
+        let heading = name.and_then(|name| tables.iter().find(|(_, table)| *table == name));
+        match (heading, name) {
+            (Some((heading, _)), Some(name)) if STEPS.contains(&name) => format!("[{heading}](#small-tables)"),
+            (Some((heading, _)), _) => heading.clone(),
+            (None, Some(name)) => format!("[word](#{})", name.to_lowercase()),
+            (None, None) => match (schema["title"].as_str(), text(&schema["type"])) {
+                (Some(title), _) => short(title).to_owned(),
+                (None, "string") => "text".to_owned(),
+                (None, other) => other.to_owned(),
             },
         }
     };
     match text(&property["type"]) {
-        "array" => format!("a list: {}", named(&property["items"])),
+        "array" => format!("list: {}", named(&property["items"])),
         "object" => format!("tables: {}", named(&property["additionalProperties"])),
         _ => named(property),
     }

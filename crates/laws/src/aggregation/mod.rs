@@ -90,7 +90,7 @@ pub const FRAMES: Entry = Entry::receiver(
 params! {
     /// What may be set of the stations' side.
     pub struct StationParams {
-        /// What stations measure their frames by.
+        /// What stations measure frames by.
         measure: FrameSource = "radiotap";
     }
 }
@@ -98,9 +98,9 @@ params! {
 crate::word_of! {
     /// How stations know which packets came in one frame.
     FrameSource {
-        /// From radiotap headers on a monitor interface, which needs root. They tell data rates too.
+        /// Radiotap headers of a monitor interface, with data rates; needs root.
         Radiotap = "radiotap",
-        /// From the times at which packets were sent and arrived, as any user may read them.
+        /// Send and arrival times of packets, as any user reads.
         Timestamps = "timestamps",
     }
 }

@@ -20,9 +20,9 @@ params! {
     /// Parameters of [`super::Regulator`]. The defaults are the paper's where it gives one. Gains outside the stable
     /// range are legal: sweeps need them.
     pub struct Params {
-        /// The aggregation levels aimed at where stations have unlike rates.
+        /// Aggregation levels aimed at where stations' rates differ.
         allocation: Allocation = "exact";
-        /// Longest interval between a station's frames that is aimed at (T̄); it is shorter where frames come to
+        /// Longest interval between a station's frames to aim at (T̄); shorter where frames reach
         /// `aim-packets` first.
         target: Span = "10 ms", |p| from_to(p.target, Span::from_micros(100), Span::from_secs(10)) => "from 100 us to 10 s";
         /// Gain of the inner loop, from aggregation error to rate (K₁).
@@ -31,14 +31,15 @@ params! {
         /// Gain of the outer loop, from interval error to aggregation target (K₂).
         k2: f64 = "0.2", |p| within(p.k2, 0.0, 10.0)
             => "above 0 and at most 10; the loop is stable below about 1.9 at k1 = 0.5";
-        /// Weight of a new sample in the estimate of the access overhead (β).
+        /// Weight of a new sample of the access overhead (β).
         beta: f64 = "0.05", |p| within(p.beta, 0.0, 1.0) => "above 0 and at most 1";
         /// Control interval, and the stations' slot (Δ).
         interval: Span = "500 ms", |p| from_to(p.interval, Span::from_millis(10), Span::from_secs(60))
             => "from 10 ms to 60 s";
-        /// Most packets that the access point puts into one frame (N_max).
+        /// Most packets that the access point puts into a frame (N_max).
         max_packets: u32 = "64", |p| from_to(p.max_packets, 2, 1024) => "from 2 to 1024";
-        /// Most packets a frame that are aimed at (N̄), below `max-packets` so that a full frame stays a sign of a queue.
+        /// Most packets a frame to aim at (N̄); below `max-packets` a full frame still means a
+        /// queue.
         aim_packets: u32 = "48", |p| from_to(p.aim_packets, 1, p.max_packets) => "from 1 to max-packets";
         /// Packet size before any was seen (l).
         packet: Bytes = "1500 B", |p| from_to(p.packet, Bytes::new(40), Bytes::new(65_535)) => "from 40 B to 65535 B";
@@ -51,23 +52,23 @@ params! {
 }
 
 words! {
-    /// Aggregation levels of a hop with stations of unlike rates.
+    /// Aggregation levels where stations' rates differ.
     pub enum Allocation {
         /// The optimum of the published problem.
         Exact = "exact",
-        /// The published rule, which is the optimum only if no station, or every one, is at its cap.
+        /// The published rule: optimal only if no station, or every one, is at its cap.
         Paper = "paper",
     }
 }
 
 words! {
-    /// What is kept of the estimated access overhead when stations come and go.
+    /// What is kept of the overhead when stations come and go.
     pub enum OverheadRule {
-        /// The overhead of one access: the round's is known at once for any number of stations. When the hop itself changes,
-        /// two slots that agree are believed at once.
+        /// The overhead of one access, valid for any number of stations. If the hop changes, two
+        /// agreeing slots count at once.
         Access = "access",
-        /// The overhead of the whole round, as published: it is learned anew, by β, whatever the hop does, no target is given
-        /// up or made longer, and ν is the outer loop's alone.
+        /// As published: the overhead of the whole round, learned anew by β; targets stay, and ν
+        /// is the outer loop's alone.
         Round = "round",
     }
 }

@@ -32,11 +32,11 @@ use lasthop_units::{Bytes, Rate, Span, Time};
 params! {
     /// Parameters of [`LinearPi`].
     pub struct PiParams {
-        /// Packets a frame that are aimed at.
+        /// Packets a frame to aim at.
         aim_packets: u32 = "32", |p| from_to(p.aim_packets, 1, 1024) => "from 1 to 1024";
         /// Integral gain, packets a second for each packet a frame.
         integral: f64 = "68", |p| within(p.integral, 0.0, 1e6) => "above 0 and at most 1e6 packets a second";
-        /// Proportional gain, packets a second for each packet a frame; 0 for the integral controller.
+        /// Proportional gain, packets a second for each packet a frame; 0: integral controller.
         proportional: f64 = "0", |p| from_to(p.proportional, 0.0, 1e6) => "from 0 to 1e6 packets a second";
         /// Control interval, and the stations' slot.
         interval: Span = "1 s", |p| from_to(p.interval, Span::from_millis(10), Span::from_secs(60))

@@ -51,13 +51,14 @@ pub const RECEIVER: Entry = Entry::receiver(
 params! {
     /// What may be set of a connection, at both ends.
     pub struct Params {
-        /// How often the receiver tells.
+        /// How often the receiver reports.
         variant: Variant = "adaptive";
-        /// What part of the way to the path's rate a step up takes. 0: what the variant's authors give it, 0.2 for `default` and 0.5 for the others.
+        /// Part of the way to the path's rate that a step up takes. 0: the variant's own, 0.2 for
+        /// `default`, otherwise 0.5.
         increase: f64 = "0", |p| crate::param::from_to(p.increase, 0.0, 1.0) => "from 0 to 1";
-        /// Packets that make an epoch of `adaptive`: the average has settled to a twentieth after 18.
+        /// `adaptive`: packets in an epoch.
         packets: u32 = "20", |p| (1..=10_000).contains(&p.packets) => "from 1 to 10000";
-        /// By which part the average must have changed for `adaptive` to tell at once.
+        /// `adaptive`: relative change of the average that is reported at once.
         change: f64 = "0.25", |p| crate::param::from_to(p.change, 0.0, 100.0) => "from 0 to 100";
     }
 }
@@ -79,15 +80,16 @@ impl Params {
 }
 
 words! {
-    /// How often the receiver tells.
+    /// How often the receiver reports.
     pub enum Variant {
         /// Every second.
         Default = "default",
         /// Every 40 ms.
         Aggressive = "aggressive",
-        /// As often as twenty packets come, and at once when the path changes.
+        /// After `packets` packets, and at once when the path changes.
         Adaptive = "adaptive",
-        /// When the average has changed by a tenth, or after a second. What has come is told apart from that, as often as twenty packets have.
+        /// When the average has changed by a tenth, or after a second; arrivals are reported every
+        /// twenty packets.
         OnChange = "on-change",
     }
 }

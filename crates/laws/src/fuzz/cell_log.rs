@@ -1,6 +1,6 @@
 //! Any bytes as a log of a cell's control channel: read, brought into order, and measured.
 
-use crate::pbe::{Cell, Meter, CellSnapshot};
+use crate::pbe::{Cell, CellSnapshot, Meter};
 use lasthop_units::Span;
 use lasthop_wire::dci::{Format, Item, Order, Record, Slot, detect};
 
@@ -39,7 +39,11 @@ pub fn play(format: Format, bytes: &[u8]) -> u64 {
     let mut check = |snapshot: &CellSnapshot| {
         assert!(last.is_none_or(|last| last < snapshot.number), "{last:?} before {snapshot:?}");
         last = Some(snapshot.number);
-        assert!(snapshot.to_users <= snapshot.given && snapshot.users <= snapshot.active && snapshot.sharing == snapshot.users + 1);
+        assert!(
+            snapshot.to_users <= snapshot.given
+                && snapshot.users <= snapshot.active
+                && snapshot.sharing == snapshot.users + 1
+        );
         assert!((0.0..=f64::from(PRB)).contains(&snapshot.idle), "{snapshot:?}");
         for rate in [snapshot.fair, snapshot.available, snapshot.fair_tcp] {
             assert!(rate.as_bps() as f64 <= most, "{rate} of {most}: {snapshot:?}");

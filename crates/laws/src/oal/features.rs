@@ -47,10 +47,10 @@ features! {
     HopFlows100 = "hop-flows-100ms", "flows", "TCP connections to all stations that were sent data within 100 ms.";
     HopSent20 = "hop-sent-20ms", "bit/s", "What all stations were sent and acknowledged, over 20 ms.";
     HopForwarded20 = "hop-forwarded-20ms", "bit/s", "TCP payload forwarded to all stations, over 20 ms.";
-    HopInFlight = "hop-in-flight", "B", "TCP payload forwarded to all stations and not yet acknowledged by them.";
-    InFlight = "in-flight", "B", "TCP payload forwarded to the station and not yet acknowledged by it.";
-    Recovering = "recovering", "1", "Share of the TCP connections to the station, of those that were sent data within 100 ms, that repair losses.";
-    DropShare100 = "drop-share-100ms", "1", "Packets for the station that queues refused, as a share of those and the delivered ones, over 100 ms.";
+    HopInFlight = "hop-in-flight", "B", "TCP payload forwarded to all stations, not yet acknowledged.";
+    InFlight = "in-flight", "B", "TCP payload forwarded to the station, not yet acknowledged.";
+    Recovering = "recovering", "1", "Share of the station's TCP connections with data within 100 ms that repair losses.";
+    DropShare100 = "drop-share-100ms", "1", "Share of the station's packets that queues refused, of those and the delivered ones, over 100 ms.";
     SinceDrop = "since-drop", "s", "How long ago the hop's queues refused a packet last.";
 }
 

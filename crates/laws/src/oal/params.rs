@@ -12,34 +12,34 @@ params! {
     pub struct Params {
         /// What is shared equally.
         weights: Weights = "airtime";
-        /// How the capacity of the hop is estimated.
+        /// How the hop's capacity is estimated.
         capacity: CapacityRule = "airtime";
         /// How a window follows from a rate.
         window: WindowRule = "unloaded";
-        /// Room for the frames of one service round beyond the unloaded round trip (q in the law's equations): the
-        /// least value used. A longer measured service round takes its place.
+        /// Least time for a service round's frames beyond the unloaded round trip (q in A.6); a
+        /// longer measured round replaces it.
         slack: Span = "5 ms", |p| !p.slack.is_zero() => "longer than zero, or the hop idles between frames";
-        /// Most room that a measured service round may claim.
+        /// Most that a measured service round may claim.
         slack_max: Span = "20 ms", |p| p.slack_max >= p.slack => "at least slack";
-        /// Backlog, as the time to drain it at the present capacity, from which on the hop counts as about to lose.
+        /// Backlog, as time to drain it, from which the hop counts as about to lose.
         trigger: Span = "2.5 ms", |p| p.trigger < p.slack => "below slack, or a tight window releases itself";
-        /// Decisions without need that must follow each other before windows are released.
+        /// Consecutive decisions without need before windows are released.
         release_after: u32 = "3", |p| (1..=10_000).contains(&p.release_after) => "from 1 to 10000";
         /// Standing ceiling as a multiple of what one flow could use alone: 1 to 64.
         ceiling_gain: f64 = "1.25", |p| (1.0..=64.0).contains(&p.ceiling_gain) => "from 1 to 64";
         /// How the law knows that the hop is about to lose.
         predictor: Prediction = "threshold";
-        /// `learned`: how far a prediction looks ahead at least; the wired round trip of a station's flows, where that is longer.
+        /// `learned`: least look-ahead of a prediction; a longer wired round trip replaces it.
         horizon: Span = "50 ms", |p| from_to(p.horizon, MS, Span::from_millis(500)) => "from 1 ms to 500 ms";
-        /// `learned`: how long after that a loss may be repaired and still count.
+        /// `learned`: how long after the horizon a loss may be repaired and still count.
         repair: Span = "1.5 s", |p| from_to(p.repair, MS * 100, Span::from_secs(60)) => "from 100 ms to 60 s";
-        /// `learned`: splits on the longest way through a tree.
+        /// `learned`: most splits on a way through a tree.
         depth: u32 = "16", |p| from_to(p.depth, 1, 32) => "from 1 to 32";
-        /// `learned`: share of time in which windows are not tight, so that what is lost then can be learned from.
+        /// `learned`: share of time without tight windows, to learn from.
         explore: f64 = "0.05", |p| from_to(p.explore, 0.0, 1.0) => "from 0 to 1";
-        /// `learned`: the number from which follows when that is, with the first sequence number that passes.
+        /// `learned`: seed of those times, with the first sequence number.
         explore_seed: u64 = "0";
-        /// `learned`: a tree is not believed if its newest item is older than this; `trigger` decides instead.
+        /// `learned`: age of a tree's newest item beyond which `trigger` decides.
         tree_age_limit: Span = "60 s", |p| !p.tree_age_limit.is_zero() => "longer than zero";
     }
 }
@@ -47,25 +47,24 @@ params! {
 words! {
     /// What is shared equally.
     pub enum Weights {
-        /// Every backlogged flow gets the same rate.
+        /// Equal rates of backlogged flows.
         Flow = "flow",
-        /// Every station with a backlogged flow gets the same rate.
+        /// Equal rates of stations with a backlogged flow.
         Station = "station",
-        /// Every station with a backlogged flow gets the same airtime.
+        /// Equal airtime of stations with a backlogged flow.
         Airtime = "airtime",
-        /// Rates in proportion to the square root of what each flow's link carries: minimum potential delay, the utility
-        /// -1/x that the published law maximises (equation 1.2 as reconstructed), on a hop with links that share
-        /// airtime.
+        /// Minimum potential delay, the published law's utility -1/x (R1 of equation 1.2): rates
+        /// in proportion to the square root of what a flow's link carries.
         PotentialDelay = "potential-delay",
     }
 }
 
 words! {
-    /// How the capacity of the hop is estimated.
+    /// How the hop's capacity is estimated.
     pub enum CapacityRule {
-        /// What each link carries a second of airtime now, times the airtime that this BSS can have now.
+        /// What each link now carries per airtime, times the airtime available to the BSS.
         Airtime = "airtime",
-        /// The paper's rule: aggregate goodput of the nearest uncongested slot, which is stale while the channel moves.
+        /// The paper's: goodput of the nearest uncongested slot.
         Paper = "paper",
     }
 }
@@ -73,10 +72,10 @@ words! {
 words! {
     /// How the law knows that the hop is about to lose.
     pub enum Prediction {
-        /// From how long the backlog takes to drain (`trigger`), and from drops.
+        /// From the time to drain the backlog (`trigger`), and from drops.
         Threshold = "threshold",
-        /// From a decision tree that is trained anew every second on what the access point has seen: the paper's way. `trigger` decides
-        /// while there is none. It needs to know of all segments that pass.
+        /// The paper's: a decision tree trained each second on what the access point saw;
+        /// `trigger` until there is one. Needs all segments that pass.
         Learned = "learned",
     }
 }
@@ -84,13 +83,12 @@ words! {
 words! {
     /// How a window follows from a rate.
     pub enum WindowRule {
-        /// Rate times the unloaded round trip plus slack, under a standing ceiling.
+        /// Rate times unloaded round trip plus slack, under a standing ceiling.
         Unloaded = "unloaded",
-        /// The paper's rule: rate times the round trip as it is, queue included, and no ceiling while the hop is well (the
-        /// nearest computable reading of the paper's historical map from cwnd to rate).
+        /// The paper's: rate times present round trip, no ceiling while the hop is well.
         Paper = "paper",
-        /// From a map of each flow's own past windows and rates, and no ceiling while the hop is well: what the paper names without a
-        /// formula. `paper` while there is none.
+        /// From each flow's past windows and rates, no ceiling while the hop is well; `paper`
+        /// until known.
         Learned = "learned",
     }
 }

@@ -5,7 +5,7 @@
 //! Deviations: a log has no terminal of its own. N counts one that joins then, and C_f and C_p are what it would have; where
 //!             nobody has a new block within 40 ms, at the mean rate of a PRB that users have had so far. Which
 //!             terminals are false is no part of the paper; see [`Class`].
-//! Validity:   slots in order. What was not decoded looks idle.     Checked by: tests::*, fuzz::tests::*, tests/dci.rs
+//! Validity:   slots in order. What was not decoded looks idle.     Checked by: tests::*, fuzz::tests::*, tests/integration/dci.rs
 //!
 //! A slot of LTE is a subframe.
 

@@ -68,36 +68,40 @@ const SUBFRAME: Span = Span::from_millis(1);
 params! {
     /// What may be set of a connection, at both ends.
     pub struct Params {
-        /// How what a cell's blocks carry becomes what TCP can have.
+        /// How a cell's blocks become TCP capacity.
         translation: Translation = "of-goodput";
-        /// What headers add to the payload, where it is not measured, and at most.
+        /// Headers over payload, where not measured, and at most.
         overhead: f64 = "0.068", |p| crate::param::from_to(p.overhead, 0.0, 0.5) => "from 0 to 0.5";
-        /// What they add is measured, from the lengths of blocks and packets. `false`: as published.
+        /// Measure it from lengths of blocks and packets. `false`: as published.
         measured_overhead: bool = "true";
-        /// What it can have is its fair share at least, whatever it has had: whoever asks for that is given it. `false`: as published.
+        /// Capacity is at least the fair share. `false`: as published.
         least_fair: bool = "true";
-        /// Where another place is the narrowest, a probe that found more is followed by the next one at once. `false`: as published.
+        /// Where the bottleneck is elsewhere, a probe that found more is followed by another at
+        /// once. `false`: as published.
         keep_probing: bool = "true";
-        /// Terminals count only if they were active in more than one subframe, with more than four PRB on average.
+        /// Count only terminals active in more than one subframe with more than four PRBs on
+        /// average.
         user_filter: bool = "true";
-        /// How long a block that was not decoded takes to come again. 8 ms in LTE with FDD.
+        /// Time until a failed block comes again; 8 ms in LTE FDD.
         harq_round: Span = "8 ms", |p| p.harq_round <= Span::from_millis(100) => "at most 100 ms";
-        /// What a packet's delay may vary by beside three such rounds.
+        /// Delay variation allowed beside three such rounds.
         jitter: Span = "3 ms", |p| p.jitter <= Span::from_millis(100) => "at most 100 ms";
-        /// What may be in flight beyond what fills the path, as a time at the rate that is told: one round of repeats by default, since a
-        /// block that comes again holds back those behind it, and without room for them the cell idles. 0: as published.
+        /// Data in flight beyond a full path, as time at the capacity; one HARQ round keeps the
+        /// cell busy. 0: as published.
         headroom: Span = "8 ms", |p| p.headroom <= Span::from_millis(100) => "at most 100 ms";
-        /// No capacity above this one is believed. No terminal of LTE can have more (category 20, 3GPP TS 36.306).
+        /// Largest capacity that is believed (3GPP TS 36.306, category 20).
         most: Rate = "2 Gbit/s", |p| p.most >= Rate::from_mbit(1) => "at least 1 Mbit/s";
     }
 }
 
 words! {
-    /// How what a cell's blocks carry becomes what TCP can have, from the headers' part and that of blocks sent again.
+    /// How a cell's blocks become TCP capacity.
     pub enum Translation {
-        /// Both are parts of what TCP has: C_t = C_p / (1 + overhead + error). A block that is sent again is always decoded.
+        /// C_t = C_p / (1 + overhead + error): both are parts of goodput; a repeated block is
+        /// decoded.
         OfGoodput = "of-goodput",
-        /// Both are parts of what the cell carries: C_t = C_p (1 - overhead - error). A block that is sent again fails as often.
+        /// C_t = C_p (1 - overhead - error): both are parts of what the cell carries; a repeated
+        /// block fails as often.
         OfPhysical = "of-physical",
     }
 }

@@ -30,7 +30,7 @@ pub const LAW: Entry = Entry::sender(
 params! {
     /// What may be set of a sender.
     pub struct Params {
-        /// Rate of the links of its path.
+        /// Rate of the path's links.
         link_rate: Rate = "2 Mbit/s", |p| !p.link_rate.is_zero() => "above zero";
     }
 }

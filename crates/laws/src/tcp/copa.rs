@@ -36,9 +36,10 @@ pub const LAW: Entry = Entry::sender(
 params! {
     /// What may be set of a sender.
     pub struct Params {
-        /// What delay is worth against throughput: a flow alone keeps some 1/delta packets queued.
+        /// What delay is worth against throughput: a flow alone keeps about 1/delta packets
+        /// queued.
         delta: f64 = "0.5", |p| crate::param::within(p.delta, 0.0, 10.0) => "above 0 and at most 10";
-        /// Whether delta falls while somebody else fills the queue (competitive mode).
+        /// delta falls while others fill the queue (competitive mode).
         switching: bool = "true";
     }
 }

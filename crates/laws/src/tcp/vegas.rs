@@ -45,13 +45,12 @@ pub const LAW: Entry = Entry::sender(
 params! {
     /// How much the flow keeps queued: bounds on W (R - B) / B, in segments. The defaults are Linux's.
     pub struct Params {
-        /// With fewer queued than this the window grows. Segments count as in Linux: those in
-        /// queues, times the round-trip time over the least one. 14 count as 20 where the path
-        /// holds 32.
+        /// The window grows with fewer segments queued. As in Linux: those in queues times RTT
+        /// over least RTT.
         alpha: u32 = "2", |p| p.alpha > 0 => "at least 1";
-        /// With more queued than this, counted in the same way, the window shrinks.
+        /// The window shrinks with more queued.
         beta: u32 = "4", |p| p.beta >= p.alpha => "at least alpha";
-        /// With more queued than this, counted in the same way, slow start ends.
+        /// Slow start ends with more queued.
         gamma: u32 = "1";
     }
 }

@@ -54,12 +54,12 @@ pub const LAW: Entry = Entry::sender(
 params! {
     /// How the rate is probed.
     pub struct Params {
-        /// A pair of monitor intervals is sent at the rate times one more and one less this.
+        /// A pair of monitor intervals is sent at the rate times 1 + epsilon and 1 - epsilon.
         epsilon: f64 = "0.05", |p| (0.005..=0.5).contains(&p.epsilon) => "from 0.005 to 0.5";
         /// Pairs of which the mean gradient makes a decision.
         pairs: u32 = "1", |p| (1..=8).contains(&p.pairs) => "from 1 to 8";
-        /// Whether a decision is made anew where the higher rate met less loss or a smaller rise of
-        /// the round-trip time. If it does again, the mean of both gradients counts.
+        /// Repeat a decision whose higher rate met less loss or a smaller RTT rise; then the mean
+        /// of both gradients counts.
         double_check: bool = "false";
     }
 }

@@ -52,43 +52,43 @@ const NEIGHBOURS: usize = 1024;
 params! {
     /// What may be set of the law.
     pub struct Params {
-        /// What the bounds are taken from.
+        /// What the bounds follow from.
         rule: Rule = "tables";
-        /// How often the terminal looks at its connections and sets their bounds anew.
+        /// How often connections are looked at and bounds set.
         interval: Span = "500 ms",
             |p| p.interval >= Span::from_millis(10) && p.interval <= Span::from_secs(60) => "from 10 ms to 60 s";
-        /// How long packets of the terminals may wait on the hop (rule "model").
+        /// `model`: how long terminals' packets may wait on the hop.
         standing: Span = "12 ms",
             |p| p.standing >= Span::from_millis(1) && p.standing <= Span::from_secs(1) => "from 1 ms to 1 s";
-        /// Packets that stand on the hop besides, of all terminals together (rule "model").
+        /// `model`: further packets that stand on the hop, of all terminals.
         packets: u32 = "30", |p| p.packets >= 1 && p.packets <= 10_000 => "from 1 to 10000";
-        /// Segments that the terminal may have in flight (rule "fixed").
+        /// `fixed`: segments that the terminal may have in flight.
         window: u32 = "8", |p| p.window >= 2 && p.window <= 100_000 => "from 2 to 100000";
-        /// What the terminal does beside senders that nothing bounds and that fill the hop (rule "model").
+        /// `model`: what it does beside unbounded senders that fill the hop.
         beside: Beside = "yield";
     }
 }
 
 words! {
-    /// What bounds are taken from.
+    /// What bounds follow from.
     pub enum Rule {
-        /// The number of terminals and the ratio of round trips (Tables 2 and 3 of the paper).
+        /// Number of terminals and ratio of round trips (the paper's Tables 2 and 3).
         Tables = "tables",
-        /// The number of terminals alone: the authors' earlier method, which looked every 10 s.
+        /// Number of terminals alone: the authors' earlier method, there every 10 s.
         Count = "count",
-        /// `window` segments, whatever happens: to find out what a window can do in a world.
+        /// `window` segments.
         Fixed = "fixed",
-        /// What each connection delivers, and a little that stands on the hop (see `model`).
+        /// What each connection delivers, plus a little that stands on the hop.
         Model = "model",
     }
 }
 
 words! {
-    /// What a terminal does beside senders that fill the hop.
+    /// What a terminal does beside unbounded senders that fill the hop.
     pub enum Beside {
-        /// It keeps its windows small, and gets little.
+        /// Keeps its windows small, and gets little.
         Yield = "yield",
-        /// It lets go of its bounds where drains show such senders (see `competition`).
+        /// Drops its bounds where such senders are seen.
         Compete = "compete",
     }
 }

@@ -42,17 +42,17 @@ pub const KNOWN: &[Known] = &[
     Known {
         name: "chain int2, 5 hops, 6 Mbit/s, RTS on",
         percent: 12.3,
-        cause: "chance of three seeds: ns-3 itself, nodes 100 m apart, has 0.244 over 8 (standard deviation of a seed 0.05), and 0.280 without propagation delay",
+        cause: "chance of 3 seeds: ns-3 itself, nodes 100 m apart, has 0.244 over 8 (sd of a seed 0.05), 0.280 without propagation delay",
     },
     Known {
         name: "stack, middle flow, 6 Mbit/s",
         percent: 21.7,
-        cause: "chance of three seeds: ns-3 itself, nodes 100 m apart, has 0.088 over 8 (standard deviation of a seed 0.018), and 0.112 without propagation delay",
+        cause: "chance of 3 seeds: ns-3 itself, nodes 100 m apart, has 0.088 over 8 (sd of a seed 0.018), 0.112 without propagation delay",
     },
     Known {
         name: "stack, middle flow, 24 Mbit/s",
         percent: 16.8,
-        cause: "not known: ns-3 itself has 0.662 over 8 seeds (standard deviation of a seed 0.028), and 0.670 without propagation delay",
+        cause: "not known: ns-3 itself has 0.662 over 8 seeds (sd of a seed 0.028), 0.670 without propagation delay",
     },
 ];
 

@@ -1,6 +1,6 @@
 //! The model against ns-3 3.37 (reference data S1: one station, S2: several). The profile switches ns-3's departures
-//! from the standard on; nothing is fitted. Writes docs/reference/ns3-validation.md and its figure if asked to by
-//! `LASTHOP_WRITE_DOCS`.
+//! from the standard on; nothing is fitted. Writes docs/reference/ns3-validation.md, its figure and bench/ns3-validation if
+//! asked to by `LASTHOP_WRITE_DOCS`.
 
 use crate::common;
 use crate::validation;
@@ -27,11 +27,17 @@ fn every_visible_point_agrees_with_ns3() {
         page::values(&one).chain(page::values(&several)).chain(fits.iter().flat_map(|(_, _, values)| values)).collect();
     assert!(values.len() > 1_000, "the reference has been cut: {} values", values.len());
     let default_fits = fit::compare(&lines, &by_default);
-    let text = page::write(&One { chosen: (&one, &fits), by_default: (&by_default, &default_fits) }, &several);
+    let stations = One { chosen: (&one, &fits), by_default: (&by_default, &default_fits) };
+    let chains = common::chains::compare().unwrap_or_default();
+    let text = page::write(&stations, &several, &chains);
     println!("{text}");
     if std::env::var_os("LASTHOP_WRITE_DOCS").is_some() {
-        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let (docs, data) = (root.join("docs"), root.join("bench/ns3-validation"));
         std::fs::write(docs.join("reference/ns3-validation.md"), &text).expect("the page can be written");
+        std::fs::create_dir_all(&data).expect("a folder");
+        std::fs::write(data.join("points.csv"), page::points_csv(&stations, &several)).expect("data can be written");
+        std::fs::write(data.join("chains.csv"), page::chains_csv(&chains)).expect("data can be written");
         figure::draw(&docs.join("images/ns3-validation.svg"), &one, &several).expect("the figure can be drawn");
     }
     let unknown = page::report(&values);

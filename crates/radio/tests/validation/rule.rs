@@ -100,57 +100,41 @@ pub const EXCEPTIONS: [Exception; 12] = [
     Exception {
         place: "NSS 1 MCS 0 short GI load 0.80",
         figure: DEVIATION,
-        cause: "chance of three seeds: ns-3 over 14 seeds has 0.2282 (standard deviation of a seed 0.0089)",
+        cause: "chance of 3 seeds: ns-3 over 14 has 0.2282 (sd of a seed 0.0089)",
     },
     Exception {
         place: "NSS 1 MCS 4 short GI load 0.20",
         figure: DEVIATION,
-        cause: "chance of three seeds: two PPDUs in 18 000 decide; ns-3 over 20 seeds has 0.0152 (0.0060)",
+        cause: "chance of 3 seeds: two PPDUs in 18 000 decide; ns-3 over 20 has 0.0152 (0.0060)",
     },
     Exception { place: "NSS 1 MCS 9 long GI load 1.00", figure: DEVIATION, cause: SHORT_WAIT },
     Exception { place: "NSS 1 MCS 9 short GI load 1.00", figure: DEVIATION, cause: SHORT_WAIT },
     Exception { place: "NSS 3 MCS 4 short GI load 1.00", figure: DEVIATION, cause: SHORT_WAIT },
-    Exception {
-        place: FEW_PACKETS,
-        figure: "delay, mean",
-        cause: "chance of two draws of phases: ns-3 over 59 draws has 0.207 ms (standard deviation of a draw 0.084), ours over 48 \
-                0.213",
-    },
-    Exception {
-        place: FEW_PACKETS,
-        figure: "delay, p95",
-        cause: "chance of two draws of phases: ns-3 over 59 draws has 0.281 ms (0.103), ours over 48 0.290",
-    },
-    Exception {
-        place: FEW_PACKETS,
-        figure: "delay to Ack, mean",
-        cause: "chance of two draws of phases: ns-3 over 59 draws has 0.251 ms (0.084), ours over 48 0.257",
-    },
-    Exception {
-        place: FEW_PACKETS,
-        figure: "delay to Ack, p95",
-        cause: "chance of two draws of phases: ns-3 over 59 draws has 0.325 ms (0.103), ours over 48 0.334",
-    },
+    Exception { place: FEW_PACKETS, figure: "delay, mean", cause: PHASES },
+    Exception { place: FEW_PACKETS, figure: "delay, p95", cause: PHASES },
+    Exception { place: FEW_PACKETS, figure: "delay to Ack, mean", cause: PHASES },
+    Exception { place: FEW_PACKETS, figure: "delay to Ack, p95", cause: PHASES },
     Exception {
         place: "10 stations, 1 stream, equal_load0.80",
         figure: DEVIATION,
-        cause: "chance of two seeds: ns-3 over 16 seeds has 0.772 (0.051), ours over 48 0.779",
+        cause: "chance of 2 seeds: ns-3 over 16 has 0.772 (0.051), ours over 48 0.779",
     },
     Exception {
         place: "10 stations, 1 stream, equal_load0.95",
         figure: DEVIATION,
-        cause: "chance of twelve seeds of ours: over 48 they have 1.102; ns-3 over 24 has 1.086 (0.143)",
+        cause: "chance of our 12 seeds: over 48 1.102, ns-3 over 24 1.086 (0.143)",
     },
     Exception {
         place: "2 stations, 1 stream, equal_load0.95",
         figure: DEVIATION,
-        cause: "chance of two seeds: ns-3 over 16 seeds has 2.28 (0.17), ours over 48 2.39",
+        cause: "chance of 2 seeds: ns-3 over 16 has 2.28 (0.17), ours over 48 2.39",
     },
 ];
 
 /// See "Few packets and many stations" on the page.
+const PHASES: &str = "chance of 2 draws of phases (below)";
 const FEW_PACKETS: &str = "10 stations, 1 stream, equal_load0.10";
 
-/// The wait for the address at nominal capacity: see the page.
-const SHORT_WAIT: &str = "one of our twelve seeds draws a wait for the address below 1 ms, after which some PPDUs of the \
-                          window are not full; none of ns-3's three did (nor of 14 more)";
+/// The wait for the address at nominal capacity: after one below 1 ms some PPDUs of the window are not full; none of ns-3's three
+/// seeds drew one, nor of 14 more.
+const SHORT_WAIT: &str = "one of our 12 seeds draws an ARP wait below 1 ms; none of ns-3's 3, nor of 14 more";

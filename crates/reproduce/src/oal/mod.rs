@@ -60,7 +60,7 @@ without the paper's number is this project's own.
 The paper measured nine laptops at three access points; rates, places and queues it does not tell.
 So there are two worlds. One has what the paper tells of its set-up. The other, the library, is one
 access point with a queue of that age, which loses under CUBIC what the paper counted
-(`crates/sim/tests/oal_world.rs`). Both were fixed before any law ran in them. That the access
+(`crates/sim/tests/integration/oal_world.rs`). Both were fixed before any law ran in them. That the access
 point acts as one, and its horizon, was chosen after the law had run in the library (decision 20).
 
 Jitter is the mean deviation of the round trip. Rows: `cubic+learned` is CUBIC behind an access

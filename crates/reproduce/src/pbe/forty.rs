@@ -88,7 +88,8 @@ pub(super) fn forty(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
         for (place, law) in LAWS.iter().enumerate() {
             let of = |value: fn(&Place) -> f64| shown(&over("", among(Some(busy)).map(|at| value(&at[place]))));
             let ratios = [gain(Some(busy), place), late(Some(busy), place)].map(|ratio| shown(&ratio));
-            let figures = [of(|at_place| at_place.throughput), of(|at_place| at_place.mean), of(|at_place| at_place.p95)];
+            let figures =
+                [of(|at_place| at_place.throughput), of(|at_place| at_place.mean), of(|at_place| at_place.p95)];
             let head = || [(*law).to_owned(), name.to_owned()].into_iter();
             table.rows.push(head().chain(figures).chain(ratios).collect());
             let orders = (0..ORDERS.len()).map(|n| shown(&over("", among(Some(busy)).map(|at| at[place].windows[n]))));

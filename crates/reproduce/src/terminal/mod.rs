@@ -61,7 +61,7 @@ packets at both ends of the hop, fixed before the law ran in it. ARF takes colli
 channel, which makes uploads collapse. Under minstrel or at a fixed rate they do not, and bounds
 can only cost.
 
-Hosts take 20 us to answer (`docs/decisions/0024-hosts-take-time.md`). ns-3's take no time, so that
+Hosts take 20 us to answer (`docs/decisions/0024-host-response-delay.md`). ns-3's take no time, so that
 an answer goes without a backoff, which flatters bounds: rows `at once` have such hosts.
 
 Rows: `cubic` is CUBIC alone; `count` bounds its window by the number of terminals, the authors'

@@ -305,7 +305,7 @@ impl JsonSchema for Agent {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let mut keys = parameters(Place::AccessPoint, generator);
         keys.insert("law".into(), names(Place::AccessPoint, Some(DEFAULT_AGENT)));
-        table("The agent on the access point: its law, and the law's parameters.", keys, &[])
+        table("The agent on the access point: its law and the parameters of it.", keys, &[])
     }
 }
 
@@ -317,8 +317,8 @@ impl JsonSchema for Regulator {
         let mut keys = parameters(Place::Proxy, generator);
         keys.append(&mut parameters(Place::Station, generator));
         keys.insert("controller".into(), names(Place::Proxy, Some(DEFAULT_REGULATOR)));
-        let doc = "An edge proxy with the law that paces its streams, from the frames that the stations report. `lasthop proxy` has \
-                   an `interval` of 500 ms whatever the law, as its stations have.";
+        let doc = "The edge proxy: its law, and parameters of it and of the stations' reports. `lasthop proxy` and its \
+                   stations have an `interval` of 500 ms under either law.";
         table(doc, keys, &[])
     }
 }
@@ -328,7 +328,7 @@ fn sender_schema(generator: &mut SchemaGenerator) -> Json {
     let mut keys = parameters(Place::Sender, generator);
     keys.insert("law".into(), names(Place::Sender, None));
     let mut words = names(Place::Sender, None)["oneOf"].clone();
-    let kernel = "Any congestion control that the lab's kernel has, by its name there; not in the simulator.";
+    let kernel = "A congestion control of the lab's kernel; not in the simulator.";
     if let Json::Array(words) = &mut words {
         words.push(json!({ "type": "string", "pattern": "^kernel:[A-Za-z0-9_-]{1,15}$", "description": kernel }));
     }
@@ -362,15 +362,15 @@ impl JsonSchema for Part {
             Place::ALL.into_iter().filter(|place| place.laws().next().is_some()).map(Place::as_str).collect();
         json_schema!({
             "type": "object",
-            "description": "A law in full: beside these keys it has those of the law's parameters.",
+            "description": "A law in full: these keys, and the law's parameters.",
             "properties": {
-                "at": { "title": "a word", "enum": places, "description": "Where it runs." },
+                "at": { "title": "a word", "enum": places, "description": "Where it runs: the law's place." },
                 "on": {
                     "title": "a list: text", "type": "array", "items": { "type": "string" }, "minItems": 1,
-                    "description": "The hosts that it runs on, by name: `server`, access points (`ap` is the hop's own), \
-                                    stations, or groups of them. Without it: all that the place has.",
+                    "description": "The hosts that it runs on: `server`, access points (`ap`: the hop's), stations, \
+                                    groups of them. Default: all of the place.",
                 },
-                "law": { "title": "text", "type": "string", "description": "The law, by its name." },
+                "law": { "title": "text", "type": "string", "description": "Its name." },
             },
             "required": ["at", "law"],
         })

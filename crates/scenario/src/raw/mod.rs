@@ -19,548 +19,530 @@ use crate::read::{Named, Quantity, Trace, table};
 use lasthop_units::{Bytes, Rate, Span};
 
 table! {
-    /// A scenario: a path from a server to the stations of a last hop, further hosts and cables beside it, what crosses them, and
-    /// the laws to compare.
+    /// Hosts and cables, a last hop, traffic, and the laws to compare.
     Scenario {
         /// One line for tables and reports.
         required title: String,
-        /// What the scenario shows, and where its parameters come from.
+        /// What it shows, and where its parameters come from.
         default("\"\"") description: String,
-        /// Where it runs. `--world` on the command line overrides it.
+        /// Where it runs. `--world` overrides it.
         default("\"default\"") world: World,
-        /// How long one run lasts, warm-up included.
+        /// Length of one run, warm-up included.
         required duration: Quantity<Span>,
-        /// The first part of the run, left out of every figure: flows start, windows open and queues fill in it.
+        /// First part of the run, left out of every figure.
         default("\"0 s\"") warm_up: Quantity<Span>,
-        /// How many runs, as a number (seeds 1 to n), or the seeds themselves, as a list. Everything random in a run
-        /// follows from its seed.
+        /// Number of runs (seeds 1 to n), or list of seeds; at most 1000.
         default("5") seeds: Seeds,
-        /// The path between the server and the access point.
+        /// The path between server and access point.
         required wire: Wire,
-        /// A link of its own between that path and the access point. An edge proxy, in the simulator only, stands before it, so that
-        /// what the proxy paces crosses it; without it the proxy stands at the access point.
+        /// A link between `wire` and access point.
         optional backhaul: Backhaul,
         /// The last hop: exactly one of `hop.wired`, `hop.wifi`, `hop.cell` and `hop.trace`.
         required hop: Hop,
-        /// The stations behind the hop, one `[[station]]` each.
+        /// The stations behind the hop.
         required station: Vec<Station>,
-        /// Further access points on the Wi-Fi channel, one `[[access-point]]` each, with stations of their own.
-        /// They are like the hop's own in all that is not said here, and behind the same wire.
+        /// Further access points of the Wi-Fi hop.
         default("[]") access_point: Vec<AccessPoint>,
-        /// Other BSSs that share the Wi-Fi channel, one `[[neighbour]]` each. They and the scenario's own BSS hear each
-        /// other unless their keys say otherwise.
+        /// Other BSSs that share the Wi-Fi channel.
         default("[]") neighbour: Vec<Neighbour>,
-        /// Further hosts on cables, one `[[host]]` each.
+        /// Further hosts on cables.
         default("[]") host: Vec<Host>,
-        /// Cables of their own between hosts, one `[[link]]` each.
+        /// Cables between hosts.
         default("[]") link: Vec<Link>,
-        /// Routes that come before those of fewest links, one `[[route]]` each.
+        /// Routes that override those of fewest links.
         default("[]") route: Vec<Route>,
-        /// What hosts send each other, one `[[traffic]]` each.
+        /// What hosts send each other.
         required traffic: Vec<Traffic>,
-        /// The laws to compare, in the order of the report's rows: `[laws."NAME"]`. A sender law that is not in the
-        /// table, such as `reno`, can still be asked for by its name on the command line.
+        /// The laws to compare, in the report's order. The command line also takes other sender
+        /// laws by name.
         required laws: Named<Law>,
-        /// The figures to report, by the names they have in `result.json`. Without it: all that the traffic can yield.
+        /// Figures to report. Default: all that the traffic yields.
         optional measures: Vec<Measure>,
     }
 }
 
 table! {
-    /// A full-duplex wired link: in each direction a drop-tail queue, a serialiser and a propagation delay.
+    /// A full-duplex wired link: each direction has a drop-tail queue, a serialiser and a
+    /// propagation delay.
     Wire {
         /// Data rate in each direction, at first.
         required rate: Quantity<Rate>,
-        /// Propagation delay in each direction: half of what the link adds to the round-trip time.
+        /// Propagation delay in each direction.
         required delay: Quantity<Span>,
-        /// Packets that may wait at each end, behind the one that is being sent.
+        /// Packets that may wait at each end, beside the one being sent.
         default("\"1000 packets\"") queue: Quantity<Packets>,
-        /// Its rate over time: a list of `{ at = "20 s", rate = "20 Mbit/s" }`.
+        /// Its rate over time.
         default("[]") changes: Vec<RateStep>,
-        /// Probability with which a packet is damaged on its way, each by itself and in either direction.
+        /// Probability that a packet is damaged, each independently, in either direction.
         default("0.0") loss: f64,
-        /// The most by which a packet comes later than `delay` says: each by a time of its own, but in order.
+        /// Largest delay added to a packet, drawn for each; order is kept.
         default("\"0 s\"") jitter: Quantity<Span>,
     }
 }
 
 table! {
-    /// The link that leads to the access point, where an edge proxy stands at its other end.
+    /// The link to the access point. In the simulator the edge proxy stands at its other end,
+    /// without it at the access point.
     Backhaul {
         /// Data rate in each direction, at first.
         required rate: Quantity<Rate>,
         /// Propagation delay in each direction.
         default("\"0 s\"") delay: Quantity<Span>,
-        /// Packets that may wait at each end, behind the one that is being sent.
+        /// Packets that may wait at each end, beside the one being sent.
         default("\"1000 packets\"") queue: Quantity<Packets>,
-        /// Its rate over time: a list of `{ at = "20 s", rate = "20 Mbit/s" }`.
+        /// Its rate over time.
         default("[]") changes: Vec<RateStep>,
-        /// Probability with which a packet is damaged on its way, each by itself and in either direction.
+        /// Probability that a packet is damaged, each independently, in either direction.
         default("0.0") loss: f64,
-        /// The most by which a packet comes later than `delay` says: each by a time of its own, but in order.
+        /// Largest delay added to a packet, drawn for each; order is kept.
         default("\"0 s\"") jitter: Quantity<Span>,
     }
 }
 
 table! {
-    /// One change of a link's rate.
+    /// Rate in each direction from `at` on.
     RateStep {
-        /// When, from the start of the run.
+        /// When, since the run began.
         required at: Quantity<Span>,
-        /// The data rate in each direction from then on.
+        /// Data rate in each direction from then on.
         required rate: Quantity<Rate>,
     }
 }
 
 table! {
-    /// A further host, on cables. It forwards packets between them.
+    /// A host on cables, with a unique name. It forwards packets.
     Host {
-        /// Its name, unique among hosts.
+        /// Unique among hosts.
         required name: String,
     }
 }
 
 table! {
-    /// A cable between two hosts: full duplex, in each direction a drop-tail queue, a serialiser and a propagation delay.
+    /// A cable between two hosts.
     Link {
-        /// The two hosts: names of `[[host]]`s, of stations, `"server"` or `"ap"`.
+        /// The two hosts: `[[host]]`s, stations, `"server"` or `"ap"`.
         required between: Vec<String>,
         /// Data rate in each direction, at first.
         required rate: Quantity<Rate>,
         /// Propagation delay in each direction.
         default("\"0 s\"") delay: Quantity<Span>,
-        /// Packets that may wait at each end, behind the one that is being sent.
+        /// Packets that may wait at each end, beside the one being sent.
         default("\"1000 packets\"") queue: Quantity<Packets>,
-        /// Its rate over time: a list of `{ at = "20 s", rate = "20 Mbit/s" }`.
+        /// Its rate over time.
         default("[]") changes: Vec<RateStep>,
-        /// Probability with which a packet is damaged on its way, each by itself and in either direction.
+        /// Probability that a packet is damaged, each independently, in either direction.
         default("0.0") loss: f64,
-        /// The most by which a packet comes later than `delay` says: each by a time of its own, but in order.
+        /// Largest delay added to a packet, drawn for each; order is kept.
         default("\"0 s\"") jitter: Quantity<Span>,
     }
 }
 
 table! {
-    /// A static route. Without any, packets take the way of fewest links.
+    /// `at` forwards packets for `to` to its neighbour `via`, in place of the path of fewest
+    /// links.
     Route {
         /// The host that forwards.
         required at: String,
-        /// The host that packets are for.
+        /// The destination.
         required to: String,
-        /// The neighbour of `at` that gets them.
+        /// The neighbour of `at` that gets the packets.
         required via: String,
     }
 }
 
 table! {
-    /// The last hop.
+    /// The last hop: exactly one of these.
     Hop {
-        /// A wired last hop, to compare with: a cable to each station.
+        /// A cable to each station, for comparison.
         optional wired: WiredHop,
         /// An 802.11 BSS.
         optional wifi: WifiHop,
         /// An LTE cell.
         optional cell: CellHop,
-        /// A link that delivers when a recorded trace says so.
+        /// A link that follows a recorded trace.
         optional trace: TraceHop,
     }
 }
 
 table! {
-    /// A wired last hop: a cable to each station, all alike.
+    /// A cable to each station, all alike.
     WiredHop {
-        /// Data rate of each cable, in each direction, at first.
+        /// Data rate in each direction, at first.
         required rate: Quantity<Rate>,
         /// Propagation delay in each direction.
         default("\"0 s\"") delay: Quantity<Span>,
-        /// The queue of the access point at each cable. Only `fifo` here.
+        /// The access point's queue at each cable; only `fifo`.
         required queue: Queue,
-        /// Packets that may wait at the station, behind the one that is being sent.
+        /// Packets that may wait at the station, beside the one being sent.
         default("\"1000 packets\"") uplink_queue: Quantity<Packets>,
-        /// The rate of each cable over time: a list of `{ at = "20 s", rate = "20 Mbit/s" }`.
+        /// Its rate over time.
         default("[]") changes: Vec<RateStep>,
-        /// Probability with which a packet is damaged on its way, each by itself and in either direction.
+        /// Probability that a packet is damaged, each independently, in either direction.
         default("0.0") loss: f64,
-        /// The most by which a packet comes later than `delay` says: each by a time of its own, but in order.
+        /// Largest delay added to a packet, drawn for each; order is kept.
         default("\"0 s\"") jitter: Quantity<Span>,
     }
 }
 
 table! {
-    /// A last hop that delivers when a recorded trace says so, as mahimahi plays it. Each station has a link of its own, all alike.
+    /// For each station a link that delivers when a recorded trace says so, as in mahimahi.
     TraceHop {
-        /// When the link delivers to the station: a file with a time in milliseconds a line, at which up to 1504 bytes leave. Its path is
-        /// relative to the scenario, or begins with `$LASTHOP_REFERENCE/`, a folder of traces that the environment names.
+        /// Trace towards the station: a time in ms a line, at which up to 1504 bytes leave.
+        /// Relative to the scenario, or `$LASTHOP_REFERENCE/…`.
         required downlink: DeliveryFile,
-        /// When it delivers from the station, likewise.
+        /// Trace from the station, likewise.
         required uplink: DeliveryFile,
         /// Propagation delay in each direction.
         default("\"0 s\"") delay: Quantity<Span>,
-        /// What waits for the station: `fifo`, `infinite`, `codel` or `pie`.
+        /// Queue towards the station: `fifo`, `infinite`, `codel` or `pie`.
         required queue: Queue,
-        /// What waits at the station, likewise. Without it: the same as `queue`.
+        /// Queue at the station. Default: as `queue`.
         optional uplink_queue: Queue,
     }
 }
 
 table! {
-    /// An 802.11 BSS: an access point and its stations on one channel. All of them hear each other, unless a station is
-    /// `hidden-from` others. Further access points may be on other channels.
+    /// An 802.11 BSS. All nodes hear each other, unless `hidden-from` or `mesh` says otherwise.
     WifiHop {
-        /// The BSS uses the PHY and MAC of this amendment.
+        /// Amendment whose PHY and MAC the BSS uses.
         required standard: Standard,
-        /// 802.11g: which of its rates access point and stations have, and a rate control chooses from. Without it:
-        /// `"ofdm"`.
+        /// 802.11g: rates of all nodes. Default: `"ofdm"`.
         optional rate_set: RateSet,
-        /// Number of the primary channel. It decides the band, and so the short interframe space, and that no node
-        /// hears the `[[access-point]]`s and neighbours of other channels. Without it: 1 for 802.11g, 36 for the
-        /// others.
+        /// Primary channel: decides band and SIFS. Other channels are not heard. Default: 1 for
+        /// 802.11g, otherwise 36.
         optional channel: u64,
-        /// Channel width: 20 MHz for a and g, 20 or 40 MHz for n and for ax at 2.4 GHz, 20 to 160 MHz for ac and ax.
+        /// 20 MHz (a, g), 20 or 40 MHz (n, ax at 2.4 GHz), 20 to 160 MHz (ac, ax).
         default("\"20 MHz\"") width: Quantity<Hertz>,
-        /// OFDM guard interval: 800 ns; the short one of n and ac, 400 ns; the long ones of ax, 1.6 us and 3.2 us.
+        /// 800 ns; n and ac also 400 ns; ax also 1.6 us and 3.2 us.
         default("\"800 ns\"") guard_interval: Quantity<Span>,
-        /// Time between beacons, a multiple of the 802.11 time unit of 1024 us.
+        /// A multiple of 1024 us.
         default("\"102.4 ms\"") beacon_interval: Quantity<Span>,
-        /// Failed attempts after which a frame is given up (dot11ShortRetryLimit).
+        /// Failed attempts before a frame is given up (dot11ShortRetryLimit).
         default("7") retry_limit: u64,
-        /// From a frame's last bit until the node's own network stack has what it carried, and can answer it or send it on. In the
-        /// simulator only: the hosts of the lab take their own time. Linux was measured to take 20 us (`scripts/host-delay`). At `"0 s"`, as in
-        /// ns-3, an answer waits in the gap before the node's own acknowledgement, and goes without a backoff.
+        /// Simulator: from a frame's last bit to the network stack; about 20 us on Linux. At `"0
+        /// s"`, as in ns-3, an answer needs no backoff.
         default("\"0 s\"") host_delay: Quantity<Span>,
-        /// Most MPDUs in one A-MPDU; the BlockAck window of n and ac allows 64, that of ax 256. Without it: 64.
-        /// Standards without aggregation send one.
+        /// Most MPDUs in an A-MPDU, up to 64 (n, ac) or 256 (ax); a and g send one. Default: 64.
         optional max_ampdu: u64,
-        /// 802.11n, ac and ax: longest A-MSDU, 3839 B, and with ac and ax 7935 B or 11454 B. Packets share an MPDU up to this
-        /// length, and are acknowledged or lost together. Without it: one packet an MPDU.
+        /// n, ac, ax: longest A-MSDU, 3839 B, with ac and ax also 7935 B or 11454 B. Its packets
+        /// are lost together. Default: one packet an MPDU.
         optional max_amsdu: Quantity<Bytes>,
-        /// With `max-amsdu`: most packets in one. Without it: as many as its length allows.
+        /// With `max-amsdu`: most packets in one. Default: no limit but length.
         optional amsdu_packets: u64,
-        /// Access point and stations announce data PSDUs that are longer than this by RTS and CTS. Without it: none.
+        /// Data PSDUs longer than this are sent with RTS/CTS. Default: none.
         optional rts_threshold: Quantity<Bytes>,
-        /// Transmit power with antennas, for stations with a `distance` or a `walk`.
+        /// For `distance` and `walk`: transmit power, antennas included.
         default("\"100 mW\"") tx_power: Quantity<Watts>,
-        /// Exponent of the path loss, likewise: 2 in free space, 3 to 4 through walls.
+        /// For `distance` and `walk`: 2 in free space, 3 to 4 through walls.
         default("3.0") path_loss_exponent: f64,
-        /// Noise figure of the receivers, likewise.
+        /// For `distance` and `walk`: noise figure.
         default("\"7 dB\"") noise_figure: Quantity<Decibels>,
-        /// The queue of the access point towards the stations.
+        /// The access point's queue towards the stations.
         required queue: Queue,
-        /// Packets that may wait at each station for the uplink: short for a `station-queue` of kind `fifo` with this limit.
+        /// Packets at each station: short for a `fifo` `station-queue`.
         default("\"1000 packets\"") uplink_queue: Quantity<Packets>,
-        /// In place of `uplink-queue`: the queue of each station that has no `queue` of its own, towards its access point.
+        /// In place of `uplink-queue`: queue of stations without a `queue` of their own.
         optional station_queue: Queue,
-        /// Access points keep the group frames (broadcast, multicast) of their stations to
-        /// themselves. Otherwise they send them out again to all of their stations. Only group
-        /// frames are held back: packets from one station to another go through the access point as
-        /// a router, and pass either way.
+        /// Access points do not repeat their stations' group frames (broadcast, multicast).
         default("false") client_isolation: bool,
-        /// Makes a mesh of the hop: access point and stations, which stand at their `position`s, hear each other by
-        /// distance and forward each other's packets. The access point is the gateway to the wire; it sends as the first station
-        /// does, and its queue is `queue`.
+        /// Makes a mesh of the hop. The access point is the gateway and sends as the first station
+        /// does.
         optional mesh: Mesh,
-        /// What is different on single links, one `[[hop.wifi.link]]` each: rate, losses, signal-to-noise ratio.
+        /// Differences on single links.
         default("[]") link: Vec<WifiLink>,
-        /// Whether a frame may survive those that it overlaps with. A receiver takes a frame up that is 4 dB above all else, and
-        /// decodes what its error model leaves at the ratio of its power to noise and to the others' power. Powers follow from the
-        /// signal-to-noise ratios of stations and links, and in a mesh from positions; what has none destroys what it overlaps with,
-        /// and is destroyed. Otherwise all frames are lost wherever more than one is heard.
+        /// Overlapping frames may survive: a receiver takes up one 4 dB above all else and decodes
+        /// it by SINR. Powers follow from SNRs, in a mesh from positions; frames without one are
+        /// lost and destroy others.
         default("false") capture: bool,
     }
 }
 
 table! {
-    /// The way from one node of a Wi-Fi hop to another. What is not said here is as without this table: on a link with a
-    /// station that station's keys hold, between nodes of a mesh the transmitter's.
+    /// One direction between two Wi-Fi nodes. Other keys are the station's; between mesh nodes,
+    /// the transmitter's.
     WifiLink {
-        /// The transmitter: a station, an access point, or `"ap"` for the hop's own.
+        /// Transmitter: a station, an access point, or `"ap"`.
         required from: String,
-        /// The receiver.
+        /// Receiver.
         required to: String,
-        /// Whether it holds from `to` to `from` as well.
+        /// It also holds from `to` to `from`.
         default("false") both: bool,
-        /// 802.11n, ac and ax: spatial streams. Without it: 1.
+        /// n, ac, ax: spatial streams. Default: 1.
         optional nss: u64,
-        /// 802.11n, ac and ax: MCS of the data frames.
+        /// n, ac, ax: MCS of data frames.
         optional mcs: u64,
-        /// 802.11a and g: data rate of the data frames.
+        /// a, g: data rate of data frames.
         optional rate: Quantity<Rate>,
-        /// Probability that one MPDU is lost to noise, between 0 and 1.
+        /// Probability that an MPDU is lost to noise, 0 to 1.
         optional mpdu_error_rate: f64,
-        /// Mean signal-to-noise ratio over the channel, from which losses follow. Between nodes that exchange no frames it says how
-        /// much one disturbs the other, for `capture`.
+        /// Mean SNR, from which losses follow; under `capture` also the disturbance between nodes
+        /// that exchange no frames.
         optional snr: Quantity<Decibels>,
-        /// In place of `snr`, over time: as of a station.
+        /// In place of `snr`, over time; CSV columns `at_s,snr_db`.
         optional snr_trace: Trace<SnrStep>,
     }
 }
 
 table! {
-    /// An LTE cell (FDD): a base station that gives its stations parts of one or more carriers, a millisecond at a time. It has a queue for
-    /// each station.
+    /// An LTE cell (FDD): the base station has a queue for each station and schedules carriers
+    /// each millisecond.
     CellHop {
-        /// The carriers: the bandwidth of each, 1.4, 3, 5, 10, 15 or 20 MHz, or a number of PRB pairs, 6 to 110. A station has its
-        /// `primary-carrier` from the beginning and gets those that follow it in turn.
+        /// Bandwidths: 1.4, 3, 5, 10, 15 or 20 MHz, or 6 to 110 PRB pairs. A station has its
+        /// `primary-carrier` and gets the next ones in turn.
         required carriers: Vec<Bandwidth>,
         /// How resource blocks are shared out.
         default("\"proportional-fair\"") scheduler: CellScheduler,
-        /// `proportional-fair`: time constant of the average by which a station is measured (default 99 ms, as in ns-3).
+        /// `proportional-fair`: time constant of the rate average. Default: 99 ms, as in ns-3.
         optional fairness_window: Quantity<Span>,
-        /// Whether what does not divide evenly is given away as well: the last resource block group of a carrier, where it is short, and
-        /// with `round-robin` the groups that remain after equal shares. ns-3 leaves both unused.
+        /// Also assign a carrier's short last resource block group and, with `round-robin`, groups
+        /// left from equal shares; ns-3 does neither.
         default("true") use_remainder: bool,
-        /// What the base station holds for each station: a packet that does not fit is dropped.
+        /// Bytes queued for each station; drop-tail.
         default("\"750 kB\"") queue: Quantity<Bytes>,
-        /// Data rate of each station's uplink, a line of its own: by default what LTE was made to reach over 20 MHz.
+        /// Data rate of each station's own uplink.
         default("\"50 Mbit/s\"") uplink_rate: Quantity<Rate>,
-        /// Delay of each station's uplink: by default what LTE was made to keep in a cell without load.
+        /// Delay of each station's uplink.
         default("\"5 ms\"") uplink_delay: Quantity<Span>,
-        /// Packets that may wait at each station for the uplink.
+        /// Packets that may wait at each station.
         default("\"1000 packets\"") uplink_queue: Quantity<Packets>,
-        /// A station gets the next carrier when it is given at least this share of the PRBs of those that it has. How much waits for it does
-        /// not matter.
+        /// A station gets the next carrier when assigned this share of its PRBs.
         default("0.8") activate_share: f64,
-        /// How long that share is measured.
+        /// Time over which that share is measured.
         default("\"100 ms\"") activate_window: Quantity<Span>,
         /// From then to the carrier's first subframe (3GPP TS 36.133, 7.7.2).
         default("\"24 ms\"") activation_delay: Quantity<Span>,
-        /// A station loses its last carrier when it was given nothing there for so long (sCellDeactivationTimer).
+        /// A station loses its last carrier after no assignment for so long
+        /// (sCellDeactivationTimer).
         default("\"320 ms\"") deactivate_after: Quantity<Span>,
-        /// For stations with an `rsrp-trace`: noise figure of their receivers (default as in 3GPP TR 36.942).
+        /// For `rsrp-trace`: receivers' noise figure (3GPP TR 36.942).
         default("\"9 dB\"") noise_figure: Quantity<Decibels>,
-        /// Likewise: by how much noise and other cells' signals together are above the noise, anywhere in the cell.
+        /// For `rsrp-trace`: noise plus interference of other cells, over noise.
         default("\"3 dB\"") interference_margin: Quantity<Decibels>,
-        /// Terminals that the cell serves beside the stations, one `[[hop.cell.background]]` each.
+        /// Terminals served beside the stations.
         default("[]") background: Vec<CellBackground>,
     }
 }
 
 table! {
-    /// Traffic of a cell to terminals that are no stations.
+    /// Traffic to terminals that are no stations.
     CellBackground {
         /// What it is.
         required kind: CellLoad,
-        /// Mean number of bursts, or of terminals with signalling, in a second. They come as a Poisson process.
+        /// Mean bursts, or signalling terminals, a second (Poisson).
         required per_second: f64,
-        /// On which carrier, counted from 1.
+        /// The carrier, counted from 1.
         default("1") carrier: u64,
-        /// Channel quality of its terminals, 1 to 15.
+        /// CQI of its terminals, 1 to 15.
         default("10") cqi: u64,
-        /// `data`: how long bursts are, or their mean (default 100 kB).
+        /// `data`: length of a burst, or its mean. Default: 100 kB.
         optional size: Quantity<Bytes>,
-        /// `data`: how their lengths are distributed (default `exponential`).
+        /// `data`: distribution of burst lengths. Default: `exponential`.
         optional sizes: BurstSizes,
-        /// `data`: as of a station (default 0).
+        /// `data`: as of a station. Default: 0.
         optional bit_error_rate: f64,
-        /// `data`: layers that it receives at once, 1 to 4 (default 1).
+        /// `data`: layers received at once, 1 to 4. Default: 1.
         optional layers: u64,
-        /// `data`: the tables that it uses (default `"64qam"`).
+        /// `data`: its tables. Default: `"64qam"`.
         optional modulation: Modulation,
     }
 }
 
 table! {
-    /// Which nodes hear each other in a mesh.
+    /// Ranges within a mesh.
     Mesh {
-        /// How far apart two nodes may be that decode each other's frames.
+        /// Distance within which nodes decode each other's frames.
         required range: Quantity<Metres>,
-        /// How far apart two nodes may be that sense each other's frames as a busy medium, so that their frames destroy
-        /// each other. Without it: `range`.
+        /// Distance within which nodes sense each other's frames, and their frames collide.
+        /// Default: `range`.
         optional carrier_sense_range: Quantity<Metres>,
-        /// How far apart two nodes may be that destroy each other's frames though they do not sense them. Without it:
+        /// Distance within which frames destroy each other unsensed. Default:
         /// `carrier-sense-range`.
         optional interference_range: Quantity<Metres>,
-        /// Where the access point stands: two coordinates.
+        /// Coordinates of the access point.
         default("[\"0 m\", \"0 m\"]") position: Vec<Quantity<Metres>>,
-        /// With `hop.wifi.capture`: fading of every link around the mean that follows from where its ends stand. Each link fades by itself,
-        /// and in each direction.
+        /// With `hop.wifi.capture`: fading of every link, independent in each direction.
         optional fading: Fading,
-        /// Where the nodes' routes come from.
+        /// Where routes come from.
         default("\"static\"") routing: MeshRouting,
     }
 }
 
 table! {
-    /// A further access point on the channel. Stations join it by their key `access-point`. Under a law with an agent or a
-    /// regulator it has one of its own, which knows nothing of the others.
+    /// A further access point behind the same wire, with its own agent or regulator. Other keys
+    /// are those of `hop.wifi`.
     AccessPoint {
-        /// Its name, unique among access points.
+        /// Unique among access points.
         required name: String,
-        /// Its primary channel and its stations', which must not overlap with another that is used: nodes of different channels do not
-        /// hear each other. Without it: the hop's own.
+        /// Primary channel, overlapping no other in use. Nodes of different channels do not hear
+        /// each other. Default: the hop's.
         optional channel: u64,
-        /// How well it and the hop's own access point hear each other.
+        /// How well it and the hop's access point hear each other.
         default("\"decodes\"") reach_ap: Reach,
-        /// Names of stations, neighbours and other access points that neither hear it nor are heard by it. `"ap"` is the
-        /// hop's own.
+        /// Stations, neighbours and access points (`"ap"`: the hop's) that neither hear it nor are
+        /// heard by it.
         default("[]") hidden_from: Vec<String>,
     }
 }
 
 table! {
-    /// How an access point queues packets towards its stations, or a station towards its access point.
+    /// A queue of an access point or station.
     Queue {
         /// The discipline.
         required kind: QueueKind,
-        /// Most packets in the queue: in all for `fifo`, `codel` and `pie` (default 1000), `fq-codel-airtime` (default 8192, as in Linux
-        /// mac80211) and `fq-codel` (default 1024, as in OpenWrt 15.05, those in the driver apart), for each station with
-        /// `round-robin` (default 1000).
+        /// Most packets. Default: 1000 for `fifo`, `codel`, `pie` and, each station,
+        /// `round-robin`; 8192 for `fq-codel-airtime`, as mac80211; 1024 for `fq-codel`, the
+        /// driver's apart.
         optional limit: Quantity<Packets>,
-        /// `fifo` of `[hop.trace]`, in place of `limit`: most bytes in the queue, a packet counting four more than its length.
+        /// `fifo` of `[hop.trace]`, in place of `limit`: most bytes, a packet counting 4 more than
+        /// its length.
         optional bytes: Quantity<Bytes>,
-        /// `fq-codel-airtime` and `fq-codel`: bytes a flow may send in its turn (default 300 B, as in Linux mac80211).
+        /// `fq-codel-airtime`, `fq-codel`: bytes a flow may send in its turn. Default: 300 B, as
+        /// mac80211.
         optional quantum: Quantity<Bytes>,
-        /// `fq-codel-airtime`, `fq-codel` and `codel`: standing delay that CoDel accepts (default 20 ms, as in Linux mac80211, and 5 ms for
-        /// the others). `pie`: the delay that it steers to (default 15 ms).
+        /// `fq-codel-airtime`, `fq-codel`, `codel`: standing delay accepted (default 20 ms, 5 ms,
+        /// 5 ms). `pie`: delay steered to (default 15 ms).
         optional target: Quantity<Span>,
-        /// `fq-codel-airtime`, `fq-codel` and `codel`: how long the delay may stay above the target before CoDel drops (default 100 ms).
+        /// `fq-codel-airtime`, `fq-codel`, `codel`: time above `target` before CoDel drops.
+        /// Default: 100 ms.
         optional interval: Quantity<Span>,
-        /// `fq-codel-airtime`: airtime a station may use in its turn (default 256 us, Linux mac80211's weight of 256).
+        /// `fq-codel-airtime`: airtime of a station's turn. Default: 256 us, as mac80211.
         optional airtime_quantum: Quantity<Span>,
-        /// `fq-codel-airtime`, `fq-codel`, `codel` and `pie`: whether packets that can carry a mark are marked rather than dropped (default
-        /// true, false for `codel` and `pie`, as in Linux).
+        /// `fq-codel-airtime`, `fq-codel`, `codel`, `pie`: mark ECN-capable packets instead of
+        /// dropping. Default: true; `codel` and `pie` false.
         optional ecn: bool,
-        /// `fq-codel-airtime`: memory of the waiting packets, counted as Linux counts it, 2304 B for one of 1500 B
-        /// (default 16 MiB for ac, 4 MiB for the others, as in Linux mac80211).
+        /// `fq-codel-airtime`: memory of waiting packets (1500 B take 2304 B). Default: 16 MiB
+        /// (ac), 4 MiB (others), as mac80211.
         optional memory: Quantity<Bytes>,
-        /// `fq-codel-airtime`: whether airtime queue limits bound what the radio's hardware holds (default true).
+        /// `fq-codel-airtime`: airtime queue limits bound what the hardware holds. Default: true.
         optional aql: bool,
-        /// `fq-codel-airtime`: airtime in hardware below which a station may always add to it (default 5 ms).
+        /// `fq-codel-airtime`: airtime in hardware below which a station may always add. Default:
+        /// 5 ms.
         optional aql_low: Quantity<Span>,
-        /// `fq-codel-airtime`: airtime in hardware below which a station may add to it while all of them together hold
-        /// less than `aql-total` (default 12 ms).
+        /// `fq-codel-airtime`: airtime in hardware below which a station may add while all hold
+        /// less than `aql-total`. Default: 12 ms.
         optional aql_high: Quantity<Span>,
-        /// `fq-codel-airtime`: airtime in hardware of all stations from which `aql-low` applies to each (default 24 ms).
+        /// `fq-codel-airtime`: airtime of all stations from which `aql-low` applies. Default: 24
+        /// ms.
         optional aql_total: Quantity<Span>,
-        /// `fq-codel-airtime`: aggregates in the hardware of an access class, the one on the air included (default 2, as
-        /// ath9k keeps). 0: as many packets as the airtime limits let through, which the firmware aggregates by itself
-        /// (as with ath10k and mt76).
+        /// `fq-codel-airtime`: aggregates of an access class in hardware, that on the air
+        /// included. 0: only airtime limits; firmware aggregates (ath10k, mt76). Default: 2, as
+        /// ath9k.
         optional hardware_aggregates: u64,
-        /// `fq-codel-airtime`: target 50 ms, interval 300 ms and no marks for a station with an expected throughput
-        /// below 6 Mbit/s times the number of stations, as Linux had it from 4.8 to 6.15 (default false).
+        /// `fq-codel-airtime`: target 50 ms, interval 300 ms, no marks for stations that expect
+        /// less than 6 Mbit/s times the number of stations, as Linux 4.8 to 6.15. Default: false.
         optional relax_slow: bool,
-        /// `fq-codel`: packets that the driver holds of an access class, unacknowledged ones included (default 123, as ath9k
-        /// does).
+        /// `fq-codel`: packets of an access class in the driver, unacknowledged included. Default:
+        /// 123, as ath9k.
         optional driver_queue: Quantity<Packets>,
     }
 }
 
 table! {
-    /// A station of the last hop.
+    /// A station.
     Station {
-        /// Its name, unique in the scenario: letters, digits and `-`, at most 32.
+        /// Unique in the scenario: letters, digits and `-`, at most 32.
         required name: String,
-        /// Wi-Fi: the name of the `[[access-point]]` that it belongs to. Without it: the hop's own.
+        /// Its `[[access-point]]`. Default: the hop's own.
         optional access_point: String,
-        /// How many stations like this there are. With more than one, their names are `NAME-1`, `NAME-2` and so on, and
-        /// traffic to `NAME` is traffic to each of them.
+        /// How many, named `NAME-1`, `NAME-2` and so on; traffic to `NAME` goes to each.
         default("1") count: u64,
-        /// 802.11n, ac and ax: spatial streams. Without it: 1.
+        /// n, ac, ax: spatial streams. Default: 1.
         optional nss: u64,
-        /// 802.11n, ac and ax: MCS of the frames to it, 0 to 7 for n, 0 to 9 for ac and 0 to 11 for ax, counted for each
-        /// stream.
+        /// MCS of frames to it, for each stream: 0 to 7 (n), 0 to 9 (ac), 0 to 11 (ax).
         optional mcs: u64,
-        /// 802.11n, ac and ax: MCS of the frames to it over time, in place of `mcs`: a list of `{ at = "2 s", mcs = 4 }`, the
-        /// first at 0 s, or the path of a CSV file with the columns `at_s,mcs`, relative to the scenario.
+        /// In place of `mcs`, over time; CSV columns `at_s,mcs`.
         optional mcs_trace: Trace<McsStep>,
-        /// 802.11a and g: data rate of the frames to it.
+        /// a, g: data rate of frames to it.
         optional rate: Quantity<Rate>,
-        /// Wi-Fi: probability that one MPDU is lost to noise, between 0 and 1. Collisions come on top.
+        /// Wi-Fi: probability that an MPDU is lost to noise, 0 to 1; collisions come on top.
         default("0") mpdu_error_rate: f64,
-        /// Wi-Fi: what chooses the rate. `ideal` and `minstrel` choose among all MCS of up to `nss` streams, `arf` and
-        /// `aarf` among the rates of 802.11a and g; none of them takes `mcs`, `mcs-trace` or `rate`.
+        /// Wi-Fi: replaces `mcs`, `mcs-trace` or `rate`. `ideal` and `minstrel` use all MCS of up
+        /// to `nss` streams, `arf` and `aarf` the rates of a and g.
         default("\"fixed\"") rate_control: RateControl,
-        /// Wi-Fi: mean signal-to-noise ratio over the channel, both ways. MPDUs are then lost by it (NIST error model);
-        /// without it and the next three keys, only by `mpdu-error-rate`.
+        /// Wi-Fi: mean SNR, both ways; MPDUs are lost by it (NIST error model). Without it,
+        /// `snr-trace`, `distance` and `walk`, only by `mpdu-error-rate`.
         optional snr: Quantity<Decibels>,
-        /// In place of `snr`, over time: a list of `{ at = "2 s", snr = "18 dB" }`, the first at 0 s, or the path of a CSV file
-        /// with the columns `at_s,snr_db`, relative to the scenario.
+        /// In place of `snr`, over time; CSV columns `at_s,snr_db`.
         optional snr_trace: Trace<SnrStep>,
-        /// In place of `snr`: distance from the access point, from which it follows by log-distance path loss.
+        /// In place of `snr`: distance from the access point (log-distance path loss).
         optional distance: Quantity<Metres>,
-        /// In place of `distance`, over time: a list of `{ at = "2 s", distance = "8 m" }`, the first at 0 s, or the path of a
-        /// CSV file with the columns `at_s,distance_m`, relative to the scenario; in between the station walks at constant
-        /// speed. What changes is its signal-to-noise ratio, and with it its losses and the rate that a rate control
-        /// chooses; which nodes hear it does not: `hidden-from` and the `reach` keys hold for the whole run.
+        /// In place of `distance`, over time, at constant speed between points; CSV columns
+        /// `at_s,distance_m`. Changes SNR, not who hears whom.
         optional walk: Trace<WalkPoint>,
-        /// In a mesh: where it stands, as two coordinates.
+        /// Mesh: its two coordinates.
         optional position: Vec<Quantity<Metres>>,
-        /// In a mesh with `capture`, in place of `position`: where it walks, as a list of `{ at = "20 s", position = ["5 m", "10 m"] }`, the first at
-        /// 0 s; in between at constant speed in a straight line. What changes is its signal-to-noise ratios; which
-        /// nodes hear it at all, by `range` and the other ranges, is as where the two come nearest to each other.
+        /// Mesh with `capture`, in place of `position`: straight walk at constant speed between
+        /// points. Changes SNR; ranges are those of the nearest approach.
         optional path: Vec<PathPoint>,
-        /// Block fading about the mean signal-to-noise ratio.
+        /// Block fading about the mean SNR.
         optional fading: Fading,
-        /// Wi-Fi: names of stations, neighbours and access points that neither hear it nor are heard by it. It is then
-        /// hidden from them: they send while it does, and the access point receives neither. `"ap"` is the hop's own.
+        /// Stations, neighbours and access points (`"ap"`: the hop's) that neither hear it nor are
+        /// heard by it.
         default("[]") hidden_from: Vec<String>,
-        /// Wi-Fi: its queue towards its access point, in place of `station-queue` or `uplink-queue`.
+        /// Uplink queue, in place of `station-queue` or `uplink-queue`.
         optional queue: Queue,
-        /// Wi-Fi, in the lab: whether it has a monitor interface, `mon0`, on which its radio shows every data frame that it
-        /// decodes, others' and damaged ones too, as radiotap and 802.11 frames.
+        /// Wi-Fi lab: interface `mon0` shows every data frame its radio decodes, damaged ones too,
+        /// with radiotap headers.
         default("false") monitor: bool,
-        /// Wi-Fi, in the simulator: whether each TCP connection keeps only some 8 to 20 ms of its own packets waiting in the station, as
-        /// Linux does on Wi-Fi (TCP small queues), rather than its whole window. In the lab the kernel does what it does.
+        /// Wi-Fi simulator: a TCP connection keeps only 8 to 20 ms of packets in the station, as
+        /// in Linux.
         default("false") tcp_small_queues: bool,
-        /// Cell: its channel quality indicator, 1 to 15, or 0 for out of range; it decides the modulation and coding scheme of the blocks to
-        /// it.
+        /// Cell: CQI, 1 to 15, or 0 for out of range; decides modulation and coding.
         optional cqi: u64,
-        /// Cell: in place of `cqi`, over time: a list of `{ at = "2 s", cqi = 9 }`, the first at 0 s, or the path of a CSV file with the columns
-        /// `at_s,cqi`, relative to the scenario.
+        /// Cell: in place of `cqi`, over time; CSV columns `at_s,cqi`.
         optional cqi_trace: Trace<CqiStep>,
-        /// Cell: in place of `cqi`, the power of the cell's reference signals (RSRP) over time: a list of `{ at = "2 s", rsrp = "-95 dBm" }`, the
-        /// first at 0 s, or the path of a CSV file with the columns `at_s,rsrp_dbm`, relative to the scenario; in between it changes evenly.
-        /// The quality follows from it by noise, `interference-margin` and the efficiency that ns-3 reckons with.
+        /// Cell: in place of `cqi`, RSRP over time, linear between points; CSV columns
+        /// `at_s,rsrp_dbm`. The CQI follows by noise and `interference-margin`, as in ns-3.
         optional rsrp_trace: Trace<RsrpStep>,
-        /// Cell: when it is handed over to another cell, a list of times. The other cell is like this one. What has not arrived is sent there
-        /// again; the station has another RNTI and its primary carrier only.
+        /// Cell: times of handover to an equal cell. Undelivered data are sent again; RNTI
+        /// changes, only the primary carrier stays.
         optional handovers: Vec<Quantity<Span>>,
-        /// Cell: how long nothing is sent to it at a handover, and nothing leaves it (default 50 ms; 3GPP TR 36.881 has 49.5 ms as typical, cited from memory).
+        /// Cell: pause in both directions at a handover. Default: 50 ms.
         optional handover_interruption: Quantity<Span>,
-        /// Cell: probability p that a bit is wrong, so that a block of L bits fails with probability 1 - (1 - p)^L, and is repeated 8 ms later, up to
-        /// three times; each repeat fails a tenth as often. Some 1e-6 to 5e-6 in use (default 0).
+        /// Cell: bit error probability p. A block of L bits fails with 1 - (1 - p)^L; up to 3
+        /// repeats, 8 ms apart, each fail a tenth as often. Typical: 1e-6 to 5e-6. Default: 0.
         optional bit_error_rate: f64,
-        /// Cell: layers that it receives at once, 1 to 4: one block on one layer, two blocks on more (default 1).
+        /// Cell: layers received at once, 1 to 4 (one block on 1, otherwise two). Default: 1.
         optional layers: u64,
-        /// Cell: the tables that it uses (default `"64qam"`).
+        /// Cell: its tables. Default: `"64qam"`.
         optional modulation: Modulation,
-        /// Cell: on which of the carriers, counted from 1, it begins (default 1).
+        /// Cell: first carrier, counted from 1. Default: 1.
         optional primary_carrier: u64,
-        /// Cell: how many of the carriers it can use: its primary one and those that follow it, after the last the first. Without it: all.
+        /// Cell: carriers it can use, from its primary one on, cyclically. Default: all.
         optional carriers: u64,
-        /// Cell: probability with which it misses an assignment on the control channel, each by itself (default 0). It is sent its own all the
-        /// same: what errs is the decoder that watches everybody's.
+        /// Cell: probability that its decoder misses an assignment; its data arrive all the same.
+        /// Default: 0.
         optional missed_dci: f64,
-        /// Cell: probability with which it sees one assignment that is none, for each subframe and carrier: of a random RNTI, with random PRBs
-        /// and a random MCS (default 0).
+        /// Cell: probability, each subframe and carrier, that its decoder sees a random false
+        /// assignment. Default: 0.
         optional false_dci: f64,
     }
 }
 
 table! {
-    /// One step of a CQI trace.
+    /// CQI from `at` on.
     CqiStep {
-        /// When it begins, from the start of the run.
+        /// When, since the run began.
         required at: Quantity<Span>,
-        /// The channel quality indicator from then on.
+        /// The CQI from then on.
         required cqi: u64,
     }
 }
 
 table! {
-    /// One point of an RSRP trace.
+    /// Power of the reference signals at `at`.
     RsrpStep {
-        /// When, from the start of the run.
+        /// When, since the run began.
         required at: Quantity<Span>,
-        /// The power of the reference signals then, such as `"-95 dBm"`.
+        /// Power of the reference signals then, such as `"-95 dBm"`.
         required rsrp: Dbm,
     }
 }
 
 table! {
-    /// One step of an MCS trace.
+    /// MCS from `at` on.
     McsStep {
-        /// When it begins, from the start of the run.
+        /// When, since the run began.
         required at: Quantity<Span>,
         /// The MCS from then on.
         required mcs: u64,
@@ -568,31 +550,31 @@ table! {
 }
 
 table! {
-    /// One step of an SNR trace.
+    /// Mean SNR from `at` on.
     SnrStep {
-        /// When it begins, from the start of the run.
+        /// When, since the run began.
         required at: Quantity<Span>,
-        /// The mean signal-to-noise ratio from then on.
+        /// The mean SNR from then on.
         required snr: Quantity<Decibels>,
     }
 }
 
 table! {
-    /// One point of a walk.
+    /// Distance from the access point at `at`.
     WalkPoint {
-        /// When the station is there, from the start of the run.
+        /// When, since the run began.
         required at: Quantity<Span>,
-        /// How far from the access point that is.
+        /// Distance from the access point then.
         required distance: Quantity<Metres>,
     }
 }
 
 table! {
-    /// One point of the path of a mesh's node.
+    /// Coordinates at `at`.
     PathPoint {
-        /// When the node is there, from the start of the run.
+        /// When, since the run began.
         required at: Quantity<Span>,
-        /// Where that is, as two coordinates.
+        /// Its two coordinates then.
         required position: Vec<Quantity<Metres>>,
     }
 }
@@ -602,124 +584,122 @@ table! {
     Fading {
         /// Its distribution.
         default("\"rayleigh\"") kind: FadingKind,
-        /// How long a gain holds: some 30 ms at walking pace and 5 GHz.
+        /// How long a gain holds: about 30 ms at walking pace and 5 GHz.
         default("\"30 ms\"") coherence: Quantity<Span>,
-        /// `rician`: the direct path over all others (default 4).
+        /// `rician`: direct path over all others. Default: 4.
         optional k: f64,
     }
 }
 
 table! {
-    /// A background BSS on the same channel: one transmitter that sends to one receiver of its own beside it. With an
-    /// older standard it is a legacy neighbour: it decodes the control frames of the scenario's BSS, and of data frames only
-    /// how long they last.
+    /// A background BSS: a transmitter and a receiver. With an older standard it decodes control
+    /// frames of the scenario's BSS, of data frames only the duration.
     Neighbour {
-        /// Its name, unique among neighbours.
+        /// Unique among neighbours.
         required name: String,
-        /// Its primary channel; it must be that of an access point, for a BSS elsewhere is not heard. Without it: that of the hop's own.
+        /// Primary channel, that of an access point. Default: the hop's own.
         optional channel: u64,
-        /// Its standard; it must work in the band of the channel. Without it: the scenario's.
+        /// Must work in the channel's band. Default: the scenario's.
         optional standard: Standard,
-        /// Its channel width. Without it: the scenario's; 20 MHz with a standard of its own.
+        /// Channel width. Default: the scenario's; 20 MHz with own `standard`.
         optional width: Quantity<Hertz>,
-        /// Its guard interval. Without it: the scenario's; 800 ns with a standard of its own.
+        /// Guard interval. Default: the scenario's; 800 ns with own `standard`.
         optional guard_interval: Quantity<Span>,
-        /// 802.11n, ac and ax: its spatial streams. Without it: 1.
+        /// n, ac, ax: spatial streams. Default: 1.
         optional nss: u64,
-        /// 802.11n, ac and ax: its MCS.
+        /// n, ac, ax: its MCS.
         optional mcs: u64,
-        /// 802.11a and g: its data rate.
+        /// a, g: its data rate.
         optional rate: Quantity<Rate>,
-        /// What it offers to the channel while it is active: a data rate, or `"saturated"`.
+        /// What it offers while active.
         required load: Load,
-        /// Network-layer length of its packets.
+        /// Network-layer packet length.
         default("\"1500 B\"") packet: Quantity<Bytes>,
-        /// Access category of its packets.
+        /// Access category.
         default("\"best-effort\"") class: Class,
-        /// It announces data PSDUs that are longer than this by RTS and CTS. Without it: none.
+        /// Data PSDUs longer than this are sent with RTS/CTS. Default: none.
         optional rts_threshold: Quantity<Bytes>,
         /// How well its nodes and the access points hear each other.
         default("\"decodes\"") reach_ap: Reach,
         /// How well its nodes and the stations hear each other.
         default("\"decodes\"") reach_stations: Reach,
-        /// Names of stations, access points and other neighbours that neither hear it nor are heard by it.
+        /// Stations, access points and neighbours that neither hear it nor are heard by it.
         default("[]") hidden_from: Vec<String>,
-        /// When it is active: a list of `{ from = "2 s", until = "4 s" }`. Without this and `period`: always.
+        /// When it sends. Default: always.
         optional active: Vec<Interval>,
-        /// In place of `active`: it becomes active once every period.
+        /// In place of `active`: it becomes active once a period.
         optional period: Quantity<Span>,
-        /// With `period`: how long it is active in each period.
+        /// With `period`: how long it is active.
         optional active_for: Quantity<Span>,
-        /// With `period`: when it becomes active first (default 0 s).
+        /// With `period`: when first. Default: 0 s.
         optional first: Quantity<Span>,
     }
 }
 
 table! {
-    /// A stretch of the run.
+    /// A time of activity.
     Interval {
-        /// Its begin.
+        /// Its begin, since the run began.
         required from: Quantity<Span>,
-        /// Its end.
+        /// Its end, since the run began.
         required until: Quantity<Span>,
     }
 }
 
 table! {
-    /// A stream of traffic between two hosts. A station opens the connections to a wired host; between two stations, or two wired
-    /// hosts, the receiver does.
+    /// A stream between two hosts. Connections are opened by the station; between two stations or
+    /// two wired hosts, by the receiver.
     Traffic {
         /// What it is.
         required kind: TrafficKind,
-        /// Name of the host that has the data: `"server"`, a station, a `[[host]]`, `"ap"`, or `"each"` for one such
-        /// stream from every station.
+        /// Source: `"server"`, `"ap"`, a station, a `[[host]]`, or `"each"` station.
         default("\"server\"") from: String,
-        /// Name of the host that receives it, or `"each"` for one such stream to every station.
+        /// Receiver: as `from`.
         required to: String,
-        /// Wi-Fi: access category of its packets, both ways. In the lab the sockets at both ends mark them with its DSCP. An
-        /// edge proxy's tunnel is best effort whatever it carries.
+        /// Wi-Fi: access category of packets both ways; sockets of the lab set its DSCP. A proxy's
+        /// tunnel is best effort.
         default("\"best-effort\"") class: Class,
         /// When it begins.
         default("\"0 s\"") start: Quantity<Span>,
-        /// When it ends. Without it: with the run.
+        /// When it ends. Default: with the run.
         optional stop: Quantity<Span>,
-        /// `probe`: UDP payload of each packet (default 64 B). `fetch`: what is fetched each time (default 100 kB).
-        /// `bulk`: what is sent in all (default: as much as goes). `udp`: UDP payload of each packet (default 1472 B).
+        /// `probe`, `udp`: UDP payload (default 64 B, 1472 B). `fetch`: bytes each time (default
+        /// 100 kB). `bulk`: bytes in all (default unlimited).
         optional size: Quantity<Bytes>,
-        /// `udp`: network-layer rate. Without it: as fast as the law's regulator allows, in every law.
+        /// `udp`: network-layer rate. Without it as the regulator allows: in the simulator, from
+        /// the server, with a regulator in every law.
         optional rate: Quantity<Rate>,
-        /// `udp` with a rate: packets leave exactly one interval apart. Without it each leaves at a random moment of its own
-        /// interval, since equal sources that keep step let a full queue prefer one of them for good (default false).
+        /// `udp` with a rate: packets exactly one interval apart, not at a random moment of each.
+        /// Default: false.
         optional periodic: bool,
-        /// `probe` and `fetch`: time from one to the next (default 20 ms and 1 s).
+        /// `probe`, `fetch`: interval between beginnings. Default: 20 ms and 1 s.
         optional every: Quantity<Span>,
-        /// `bulk`: TCP connections in parallel (default 1).
+        /// `bulk`: parallel TCP connections. Default: 1.
         optional flows: u64,
-        /// `bulk`: the program that sends in the lab (default `own`).
+        /// `bulk`: the lab's sender program. Default: `own`.
         optional program: Program,
-        /// `bulk` over TCP with `program = "own"`: what a sender may have written and not have acknowledged, memory overhead included as
-        /// Linux counts it, a quarter at low rates. Without it: in the lab what the kernel allows, 4 MiB, in the simulator everything.
+        /// `bulk` with `program = "own"`: socket send buffer, overhead counted as in Linux.
+        /// Default: in the lab the kernel's (4 MiB), in the simulator unlimited.
         optional send_buffer: Quantity<Bytes>,
     }
 }
 
 table! {
-    /// A set-up: what the senders run, and what runs beside them on access point, proxy and stations.
+    /// What senders, access point, proxy and stations run.
     Law {
-        /// Congestion control of TCP senders: one word for all of them; a table with `law` and the law's parameters; or a
-        /// table by host, `{ default = "cubic", sofa = "bbr" }`, each a word or such a table. Hosts are `server`, and the
-        /// names of access points and stations. Without it: a `part` says what all senders run.
+        /// Congestion control of TCP senders: a word, a table with `law` and parameters, or one by
+        /// host, `{ default = "cubic", sofa = "bbr" }` (`server`, access points, stations).
+        /// `"kernel:NAME"` is the lab kernel's. Default: as a `part` says.
         optional sender: Senders,
-        /// Queue of the access point under this law, in place of the hop's.
+        /// The access point's queue under this law, in place of the hop's.
         optional queue: Queue,
-        /// The agent on the access point, which rewrites receive windows. Without it: none. `agent = {}` is the agent with its
-        /// law's defaults.
+        /// The agent on the access point, which rewrites receive windows; `{}` for its defaults.
+        /// Default: none.
         optional agent: Agent,
-        /// The edge proxy between server and access point, which ends the servers' TCP connections and paces what it
-        /// carries on to each station. Without it: none. `regulator = {}` is the aggregation regulator with its defaults. Only with standards
-        /// that aggregate: 802.11n, ac and ax.
+        /// n, ac, ax: the edge proxy, which ends the servers' TCP connections and paces traffic to
+        /// each station; `{}` for its defaults. Default: none.
         optional regulator: Regulator,
-        /// Laws in full, one `[[laws."NAME".part]]` each: what the keys above cannot say.
+        /// Laws in full, for what the keys above cannot say.
         default("[]") part: Vec<Part>,
     }
 }

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 words! {
     /// Where a scenario runs.
     World {
-        /// The lab as root, else the simulator.
+        /// The lab as root, otherwise the simulator.
         Default = "default",
         /// The simulator: virtual time, own TCP.
         Sim = "sim",
@@ -35,26 +35,24 @@ words! {
 }
 
 words! {
-    /// Which rates of 802.11g the stations of a BSS have. In either set the slot is short, and nobody is protected: there is no
-    /// 802.11b station.
+    /// Rates of an 802.11g BSS. Short slot and no protection: there is no 802.11b station.
     RateSet {
-        /// ERP-OFDM only: 6 to 54 Mbit/s. Group frames and beacons go out at 6 Mbit/s.
+        /// ERP-OFDM: 6 to 54 Mbit/s; group frames and beacons at 6 Mbit/s.
         Ofdm = "ofdm",
-        /// All rates of an ERP (IEEE 802.11-2020, 18.1.2): DSSS and CCK with the long preamble (1, 2, 5.5 and 11 Mbit/s) beside
-        /// ERP-OFDM. Group frames and beacons go out at 1 Mbit/s; the space after a damaged frame (EIFS) counts an Ack at
-        /// 1 Mbit/s. Most access points have them as they
-        /// ship, and so has ns-3.
+        /// All rates of an ERP (IEEE 802.11-2020, 18.1.2): also 1, 2, 5.5 and 11 Mbit/s, long
+        /// preamble; group frames, beacons and the Ack in the EIFS at 1 Mbit/s. As most access
+        /// points, and ns-3.
         Erp = "erp",
     }
 }
 
 words! {
-    /// Where the routes of a mesh's nodes come from.
+    /// Where a mesh's routes come from.
     MeshRouting {
-        /// They are the shortest by hops from the beginning on.
+        /// Shortest by hops, from the beginning.
         Static = "static",
-        /// The nodes find them by OLSR (RFC 3626, with its times). Its packets cross the hop as group frames: in the
-        /// simulator only. There is no way to anybody in the first seconds.
+        /// OLSR (RFC 3626) over group frames, in the simulator only; no routes in the first
+        /// seconds.
         Olsr = "olsr",
     }
 }
@@ -62,38 +60,37 @@ words! {
 words! {
     /// A queue discipline.
     QueueKind {
-        /// One queue for all stations, drop-tail: the classic access point. A frame takes up packets for the head packet's receiver from
-        /// anywhere in the queue.
+        /// One drop-tail queue for all stations: the classic access point. A frame takes packets
+        /// for the head packet's receiver from anywhere in it.
         Fifo = "fifo",
-        /// One drop-tail queue a station, served in turn.
+        /// A drop-tail queue for each station, served in turn.
         RoundRobin = "round-robin",
-        /// FQ-CoDel for each station, airtime fairness between stations and airtime queue limits, as Linux mac80211 has
-        /// them since 6.16: the modern access point.
+        /// FQ-CoDel for each station, airtime fairness and airtime queue limits, as in mac80211
+        /// since Linux 6.16: the modern access point.
         FqCodelAirtime = "fq-codel-airtime",
-        /// One FQ-CoDel queueing discipline for all stations, above a drop-tail queue in the driver: access points before
-        /// mac80211 had queues of its own, such as those of OpenWrt 15.05 with ath9k.
+        /// One FQ-CoDel qdisc for all stations above a drop-tail driver queue, as in OpenWrt 15.05
+        /// with ath9k.
         FqCodel = "fq-codel",
-        /// `[hop.trace]`: one queue that takes everything.
+        /// `[hop.trace]`: an unlimited queue.
         Infinite = "infinite",
-        /// `[hop.trace]`: one queue with CoDel (RFC 8289).
+        /// `[hop.trace]`: CoDel (RFC 8289).
         Codel = "codel",
-        /// `[hop.trace]`: one queue with PIE (RFC 8033).
+        /// `[hop.trace]`: PIE (RFC 8033).
         Pie = "pie",
     }
 }
 
 words! {
-    /// A sort of traffic.
+    /// A kind of traffic.
     TrafficKind {
         /// A TCP transfer that always has more to send.
         Bulk = "bulk",
-        /// Small UDP packets at a fixed interval: their delay is what a call or a game feels.
+        /// Small UDP packets at a fixed interval: the delay of a call or a game.
         Probe = "probe",
-        /// UDP packets at a constant rate: a load that does not listen, as the paper's simulations use; or at the rate that a
-        /// regulator allows.
+        /// UDP packets at a constant rate, or as a regulator allows.
         Udp = "udp",
-        /// A short TCP transfer that the receiver asks for, each on a connection of its own, begun at a fixed interval: the time
-        /// it takes is what a page load feels.
+        /// Short TCP transfers requested by the receiver at a fixed interval, each on a connection
+        /// of its own: the time of a page load.
         Fetch = "fetch",
     }
 }
@@ -157,13 +154,13 @@ macro_rules! foreign_words {
 }
 
 foreign_words! {
-    /// How well two radios hear each other, from the beginning of the run to its end: no distance and no `walk` changes it.
+    /// How well two radios hear each other during the whole run; no `walk` changes it.
     Reach(wifi::Reach) {
-        /// Frames are decoded if nothing else is heard meanwhile.
+        /// Frames are decoded if nothing else is heard.
         "decodes" => wifi::Reach::Decodes,
-        /// The medium is sensed busy, but nothing is decoded.
+        /// The medium is sensed busy, nothing is decoded.
         "senses" => wifi::Reach::Senses,
-        /// Too weak to be sensed, strong enough to destroy what is received meanwhile: hidden.
+        /// Not sensed, but destroys what is received meanwhile: hidden.
         "interferes" => wifi::Reach::Interferes,
         /// Not at all.
         "none" => wifi::Reach::None,
@@ -173,44 +170,45 @@ foreign_words! {
 words! {
     /// What chooses the rate of each frame.
     RateControl {
-        /// Nobody: the MCS or rate that the station is given.
+        /// The station's MCS or rate.
         Fixed = "fixed",
-        /// What carries most at the signal-to-noise ratio of the moment, as if the sender knew it.
+        /// The best at the SNR of the moment, as if known.
         Ideal = "ideal",
-        /// A sampler that learns from acknowledgements, as Linux's minstrel_ht does.
+        /// Sampling by acknowledgements, as Linux's minstrel_ht.
         Minstrel = "minstrel",
-        /// Auto rate fallback (WaveLAN-II): a rate up after ten acknowledged frames, one down after two failures. 802.11a
-        /// and g.
+        /// 802.11a and g: auto rate fallback (WaveLAN-II): up after ten acknowledged frames, down
+        /// after two failures.
         Arf = "arf",
-        /// Adaptive ARF: after a failed step up, the next comes later. 802.11a and g.
+        /// 802.11a and g: adaptive ARF: after a failed step up, the next comes later.
         Aarf = "aarf",
     }
 }
 
 words! {
-    /// Which stations are given the resource blocks of a cell.
+    /// How a cell's resource blocks are assigned.
     CellScheduler {
-        /// First the one that can have most, measured by what it had lately: stations with equal channels have whole subframes in turn.
+        /// First to the highest achievable rate over recent rate; equal channels get whole
+        /// subframes in turn.
         ProportionalFair = "proportional-fair",
-        /// All for which something waits, equal parts of each subframe as far as they need them.
+        /// Equal parts of each subframe to all with data, as far as needed.
         RoundRobin = "round-robin",
     }
 }
 
 words! {
-    /// Traffic to terminals of a cell that are no stations.
+    /// Traffic to terminals that are no stations.
     CellLoad {
-        /// One terminal that is sent bursts of data.
+        /// One terminal that gets bursts of data.
         Data = "data",
-        /// Terminals that are there for one block of signalling each, in four PRB pairs: most of those that a control channel shows.
+        /// Terminals with one signalling block each, in four PRB pairs.
         Control = "control",
     }
 }
 
 words! {
-    /// How the lengths of bursts are distributed.
+    /// Distribution of burst lengths.
     BurstSizes {
-        /// Exponentially about their mean.
+        /// Exponential.
         Exponential = "exponential",
         /// All alike.
         Fixed = "fixed",
@@ -218,7 +216,7 @@ words! {
 }
 
 words! {
-    /// Tables of channel qualities and schemes (3GPP TS 36.213).
+    /// CQI and MCS tables (3GPP TS 36.213).
     Modulation {
         /// Up to 64QAM.
         Qam64 = "64qam",
@@ -230,16 +228,16 @@ words! {
 words! {
     /// How a channel fades.
     FadingKind {
-        /// No direct path: the gain is exponentially distributed.
+        /// No direct path: exponentially distributed gain.
         Rayleigh = "rayleigh",
-        /// A direct path, `k` times as strong as all others together.
+        /// A direct path, `k` times all others.
         Rician = "rician",
     }
 }
 
 foreign_words! {
-    /// An EDCA access category (IEEE 802.11-2020, 10.2.3.2), contending with the parameters that the standard gives access points and
-    /// stations by default. 802.11a and g have only one.
+    /// An EDCA access category with the standard's default parameters (IEEE 802.11-2020,
+    /// 10.2.3.2); 802.11a and g have one.
     Class(AccessClass) {
         /// AC_BK: DSCP CS1 in the lab (RFC 8325, low-priority data).
         "background" => AccessClass::Background,

@@ -69,7 +69,7 @@ impl<T: JsonSchema> JsonSchema for Trace<T> {
     }
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "title": "a list of steps, or the path of a CSV file",
+            "title": "a list of steps, the first at 0 s, or the path of a CSV file",
             "anyOf": [
                 { "type": "array", "items": generator.subschema_for::<T>(), "minItems": 1 },
                 { "type": "string" },

@@ -183,7 +183,7 @@ fn driver() {
     run("driver", super::driver, &seeds);
 }
 
-/// `tests/nl80211.rs` writes the seeds.
+/// `tests/integration/nl80211.rs` writes the seeds.
 #[test]
 fn nl80211() {
     run("nl80211", super::nl80211, &[]);

@@ -206,5 +206,8 @@ fn fuzzing_begins_with_these_messages() {
         (name.clone(), std::fs::read(seeds.join(name)).expect("a file"))
     });
     let found: BTreeMap<_, _> = found.collect();
-    assert!(found == wanted, "fuzz/seeds/nl80211: run LASTHOP_BLESS=1 cargo test --workspace --test integration nl80211");
+    assert!(
+        found == wanted,
+        "fuzz/seeds/nl80211: run LASTHOP_BLESS=1 cargo test --workspace --test integration nl80211"
+    );
 }
