@@ -16,7 +16,7 @@ params! {
         capacity: CapacityRule = "airtime";
         /// How a window follows from a rate.
         window: WindowRule = "unloaded";
-        /// Least time for a service round's frames beyond the unloaded round trip (q in A.6); a
+        /// Least time for a service round's frames beyond the unloaded round trip (q); a
         /// longer measured round replaces it.
         slack: Span = "5 ms", |p| !p.slack.is_zero() => "longer than zero, or the hop idles between frames";
         /// Most that a measured service round may claim.
