@@ -166,13 +166,17 @@ const STEPS: [&str; 10] =
     ["Host", "Route", "RateStep", "McsStep", "SnrStep", "CqiStep", "RsrpStep", "WalkPoint", "PathPoint", "Interval"];
 
 /// Tables whose rows that another table has too are named, not repeated.
-const LIKE: [(&str, (&str, &str)); 6] = [
+const LIKE: [(&str, (&str, &str)); 10] = [
     ("Backhaul", ("`[wire]`", "Wire")),
     ("Link", ("`[wire]`", "Wire")),
+    ("Link", ("`[backhaul]`", "Backhaul")),
     ("WiredHop", ("`[wire]`", "Wire")),
+    ("WiredHop", ("`[backhaul]`", "Backhaul")),
+    ("TraceHop", ("`[backhaul]`", "Backhaul")),
     ("WifiLink", ("`[[station]]`", "Station")),
     ("AccessPoint", ("`[[station]]`", "Station")),
     ("Neighbour", ("`[hop.wifi]`", "WifiHop")),
+    ("Neighbour", ("`[[station]]`", "Station")),
 ];
 
 /// Tables of a law at one of these places: its parameters stand with the law.
@@ -255,7 +259,7 @@ fn table(page: &mut String, name: &str, schema: &Json, tables: &[(String, &str)]
     let own = if name.is_empty() { schema } else { &schema["definitions"][name] };
     page.push_str(text(&own["description"]));
     let mut rows = rows(own, tables);
-    if let Some((_, (heading, base))) = LIKE.iter().find(|(like, _)| *like == name) {
+    for (_, (heading, base)) in LIKE.iter().filter(|(like, _)| *like == name) {
         let base = self::rows(&schema["definitions"][base], tables);
         let (same, differing): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| base.contains(row));
         let same: Vec<String> = same.into_iter().map(|(key, _)| format!("`{key}`")).collect();

@@ -32,7 +32,7 @@ pub const NAME: &str = "terminal";
 pub const LAW: Entry = Entry::hop(
     Place::Terminal,
     NAME,
-    "Bounds on the windows of a station's uploads, by how many terminals send and by how far round trips have grown.",
+    "Bounds on the windows of a station's uploads, by active terminals and grown round trips.",
     Params::TABLE,
     |settings| Ok(Box::new(Terminal::new(Params::with(settings)?)?)),
 );

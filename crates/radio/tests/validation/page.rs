@@ -322,8 +322,8 @@ const CHAINS: &str = "
 Set S4, UDP, 802.11a: a saturated source at the head of a chain of 1 to 5 hops; and a stack of
 three links of which only the middle one hears both others. Two hops off, `int2` frames destroy
 unsensed, `cs2` frames are sensed, not decoded, `hear1` frames do nothing. The rule: 3 % up to two
-hops and for outer flows; beyond, 10 %, or two standard errors of ns-3's mean; the middle flow 15
-%. Ours: mean of 12 seeds, with `capture` and the scene's powers (-60 and -60.2 dBm). Rows:
+hops and for outer flows; beyond, 10 %, or two standard errors of ns-3's mean; the middle flow
+15 %. Ours: mean of 12 seeds, with `capture` and the scene's powers (-60 and -60.2 dBm). Rows:
 `bench/ns3-validation/chains.csv`.
 
 The profile for it; the first two items were seen in runs of ns-3 3.37, the others are its source

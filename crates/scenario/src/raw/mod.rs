@@ -623,7 +623,8 @@ table! {
         default("\"decodes\"") reach_ap: Reach,
         /// How well its nodes and the stations hear each other.
         default("\"decodes\"") reach_stations: Reach,
-        /// Stations, access points and neighbours that neither hear it nor are heard by it.
+        /// Stations, neighbours and access points (`"ap"`: the hop's) that neither hear it nor are
+        /// heard by it.
         default("[]") hidden_from: Vec<String>,
         /// When it sends. Default: always.
         optional active: Vec<Interval>,
