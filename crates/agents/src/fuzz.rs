@@ -27,6 +27,7 @@ mod tests {
             ("addresses", "dst [2001:db8::1]:443 and src 2001:db8::/32 or dst 192.0.2.0/24"),
             ("states", "state connected && not state syn-sent"),
             ("figures", "rtt <= 0.050001s cwnd = 100 ca != open cc = cubic sent >= 8Mbit unsent >= 1kB"),
+            ("not-ascii", "cc = 狜"),
         ];
         super::seeds::run("filter", super::filter, &seeds.map(|(name, text)| (name, text.as_bytes().to_vec())));
     }

@@ -365,7 +365,8 @@ impl<'a> Parser<'a> {
             }
             "cc" => {
                 let is = self.is()?;
-                let name = |text: &str| (!"()=!<>&|".contains(&text[..1.min(text.len())])).then(|| text.to_owned());
+                let plain = |text: &&str| text.starts_with(|first| !"()=!<>&|".contains(first));
+                let name = |text: &str| Some(text).filter(plain).map(str::to_owned);
                 Expression::Congestion(is, self.value("a congestion control should follow, such as cubic", name)?)
             }
             "limit" => {
