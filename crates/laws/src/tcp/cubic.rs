@@ -199,6 +199,7 @@ impl SenderLaw for Cubic {
 mod tests {
     use super::*;
     use crate::tcp::test_signals::{MSS, ack, cwnd, loss, setup};
+    use lasthop_signals::Sent;
 
     fn secs(s: f64) -> Span {
         Span::from_secs_f64(s)
@@ -280,6 +281,29 @@ mod tests {
             (0..70).for_each(|_| fresh.sense(alone, &Signal::Ack(ack(1, 100))));
             assert_eq!(cwnd(&cubic), cwnd(&fresh), "round {round}");
         }
+    }
+
+    #[test]
+    fn time_without_sending_is_not_on_the_curve() {
+        let mut idle = Cubic::new(&setup());
+        (0..90).for_each(|_| idle.sense(Time::ZERO, &Signal::Ack(ack(1, 100))));
+        idle.sense(Time::ZERO, &Signal::Loss(loss(100)));
+        idle.sense(Time::ZERO, &Signal::Recovered);
+        let sent = |from_idle| Signal::Sent(Sent { len: MSS, in_flight: MSS, retransmission: false, from_idle });
+        // The epoch begins with the first ACK.
+        idle.sense(Time::ZERO, &sent(false));
+        idle.sense(Time::ZERO, &Signal::Ack(ack(1, 70)));
+        let mut busy = idle.clone();
+        // Too short for the window to decay: less than a retransmission timeout.
+        let silence = Span::from_secs(1);
+        idle.sense(Time::ZERO + silence, &sent(true));
+        for round in 1..=20 {
+            let now = Time::ZERO + Span::from_millis(100 * round);
+            (0..70).for_each(|_| idle.sense(now + silence, &Signal::Ack(ack(1, 100))));
+            (0..70).for_each(|_| busy.sense(now, &Signal::Ack(ack(1, 100))));
+            assert_eq!(cwnd(&idle), cwnd(&busy), "round {round}");
+        }
+        assert!(cwnd(&busy) > MSS * 80, "{}", cwnd(&busy));
     }
 
     #[test]
