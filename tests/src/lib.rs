@@ -72,9 +72,13 @@ fn build() -> PathBuf {
 /// `lasthop` with arguments, in a directory that is not the workspace, and without a terminal.
 pub fn lasthop<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Command {
     let mut command = Command::new(program());
-    command.args(arguments).current_dir(std::env::temp_dir()).stdin(Stdio::null()).env_remove("COLUMNS");
-    command.env("NO_COLOR", "1");
+    away(command.args(arguments));
     command
+}
+
+/// In a directory that is not the workspace, and without a terminal.
+fn away(command: &mut Command) -> &mut Command {
+    command.current_dir(std::env::temp_dir()).stdin(Stdio::null()).env_remove("COLUMNS").env("NO_COLOR", "1")
 }
 
 /// How a program ended, with all that it said.
@@ -224,8 +228,11 @@ pub fn reliable(mut attempt: impl FnMut(usize) -> PathBuf) -> Option<serde_json:
 /// Runs a scenario in a world under each of these laws and the seeds 1 to `seeds`, into `out`; gives `run.json`. A run of the lab that the
 /// machine disturbed is made again, that one alone; where one was disturbed each time, the answer is `None`, said loudly.
 pub fn figures(world: &str, path: &Path, laws: &[&str], seeds: usize, out: &Path) -> Option<serde_json::Value> {
-    let mut command = lasthop(["run", "--world", world, "--seeds", &seeds.to_string(), "--tries", &TRIES.to_string()]);
-    command.arg("--out").arg(out).arg(path).args(laws.iter().flat_map(|law| ["--law", law]));
+    let mut command = Command::new("nice");
+    // What is simulated gives way to what is measured.
+    command.args(["-n", if world == "sim" { "10" } else { "0" }]).arg(program()).args(["run", "--world", world]);
+    command.args(["--seeds", &seeds.to_string(), "--tries", &TRIES.to_string()]);
+    away(&mut command).arg("--out").arg(out).arg(path).args(laws.iter().flat_map(|law| ["--law", law]));
     run(&mut command).succeeded();
     reliable_info(json(&out.join("run.json")))
 }
