@@ -22,7 +22,7 @@ demo: build ## run the first-light scenario: real TCP in the lab as root, otherw
 
 check: setup ## format, lints, floors
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets $(FEATURES) -- -D warnings
+	cargo clippy --workspace --all-targets --test long $(FEATURES) -- -D warnings
 
 test: check ## what must pass before a commit, at most a quarter of an hour
 	@scripts/test

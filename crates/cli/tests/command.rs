@@ -1,5 +1,5 @@
 //! The command is there and says what it is. Since this test names it, cargo builds it with the tests: those that start it need no build
-//! of their own (scripts/build-tests).
+//! of their own (scripts/run-tests).
 
 use std::process::Command;
 

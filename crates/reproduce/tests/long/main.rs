@@ -1,0 +1,3 @@
+//! Tests of this crate that take minutes (`make test-long`).
+
+mod reproduced;
