@@ -152,22 +152,24 @@ fn one(
 fn one_by_one(plan: &Plan<'_>, progress: &dyn Progress, stop: &Stop) -> Vec<Result<Finished, ExperimentError>> {
     let mut results = Vec::new();
     for (number, (law, seed)) in plan.runs().into_iter().enumerate() {
-        let mut result = emulate(plan, number, law, seed, progress, stop);
-        for disturbed in 1..plan.tries {
-            if !result.as_ref().is_ok_and(|(_, status)| !status.doubts.is_empty()) {
-                break;
-            }
-            result = emulate(plan, number, law, seed, progress, stop);
-            if let Ok((_, status)) = &mut result {
-                status.repeated = disturbed;
-            }
-        }
-        results.push(result);
+        results.push(undisturbed(plan.tries, || emulate(plan, number, law, seed, progress, stop)));
         if results.last().is_some_and(Result::is_err) {
             break;
         }
     }
     results
+}
+
+/// Runs until the machine disturbs no more, `tries` times at most: the last run, and how many it had disturbed before.
+fn undisturbed<R, E>(tries: usize, mut run: impl FnMut() -> Result<(R, RunStatus), E>) -> Result<(R, RunStatus), E> {
+    let mut repeated = 0;
+    loop {
+        let (made, status) = run()?;
+        if status.doubts.is_empty() || repeated + 1 >= tries {
+            return Ok((made, RunStatus { repeated, ..status }));
+        }
+        repeated += 1;
+    }
 }
 
 /// One run of `scenario` under `law` as the lab makes it: the law's agent, or its edge proxy with
@@ -283,5 +285,42 @@ fn info(plan: &Plan<'_>, runs: Vec<RunStatus>) -> RunInfo {
         },
         runs,
         ..RunInfo::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs of which the first `disturbed` have a doubt: how many were made, and how many the last one counts before it.
+    fn runs(tries: usize, disturbed: usize) -> (usize, usize, bool) {
+        let mut made = 0;
+        let run = || {
+            made += 1;
+            let doubts = if made > disturbed { Vec::new() } else { vec!["late".to_owned()] };
+            Ok::<_, ExperimentError>(((), RunStatus { doubts, ..RunStatus::default() }))
+        };
+        let ((), status) = undisturbed(tries, run).expect("no run fails");
+        (made, status.repeated, status.doubts.is_empty())
+    }
+
+    #[test]
+    fn a_disturbed_run_is_made_again_as_often_as_allowed() {
+        assert_eq!(runs(3, 0), (1, 0, true));
+        assert_eq!(runs(3, 1), (2, 1, true));
+        assert_eq!(runs(3, 2), (3, 2, true));
+        assert_eq!(runs(3, 9), (3, 2, false));
+        // Without `--tries`.
+        assert_eq!(runs(1, 9), (1, 0, false));
+    }
+
+    #[test]
+    fn a_run_that_fails_is_not_made_again() {
+        let mut made = 0;
+        let failed = undisturbed(3, || {
+            made += 1;
+            Err::<((), RunStatus), _>(ExperimentError::Stopped)
+        });
+        assert!(failed.is_err() && made == 1);
     }
 }

@@ -94,6 +94,7 @@ fn everything() -> (Vec<Run>, RunInfo) {
         agent: Some(AgentAccount::default()),
         terminals: Some(TerminalAccount::default()),
         pbe: Some(PbeAccount::default()),
+        repeated: 1,
         ..RunStatus::default()
     };
     (vec![run(1), run(2)], RunInfo { git_revision: Some("1".into()), runs: vec![status], ..RunInfo::default() })
@@ -124,9 +125,17 @@ fn every_field_of_both_json_files_is_named() {
         fields(&serde_json::from_str(&text).expect("JSON"), &data, &mut named);
     }
     // What makes the collection worth something: fields that are only there if there is something to say.
-    for rare in
-        ["at_least", "absent", "notes", "pacing_error_us_p99", "evicted", "git_revision", "reasons", "direction"]
-    {
+    for rare in [
+        "at_least",
+        "absent",
+        "notes",
+        "pacing_error_us_p99",
+        "evicted",
+        "git_revision",
+        "reasons",
+        "direction",
+        "repeated",
+    ] {
         assert!(named.contains(rare), "{rare} is not among {named:?}");
     }
     for name in &named {
