@@ -11,7 +11,7 @@
 //! Validity:   losses at the hop's queue: a buffer of fewer packets than a round brings, or one that others fill, too.
 //!             * Its losses begin at the same interval again and again. What the air loses is lost of any round, down to the shortest.
 //!             * What is lost before the hop, or while it drains, says nothing of its queue.
-//! Checked by: tests::*, crates/sim/tests/integration/room.rs
+//! Checked by: tests::*, crates/sim/tests/integration/short_queue.rs
 
 /// Which interval the hop's queue has room for.
 #[derive(Clone, Debug, PartialEq)]

@@ -98,7 +98,7 @@ impl Drains {
     }
 
     /// A path's minimum is `now` where it was `before`.
-    pub(super) fn seen(&mut self, before: Span, now: Span) {
+    pub(super) fn on_minimum(&mut self, before: Span, now: Span) {
         self.fruitful |= Drains::is_news(before, now);
     }
 
@@ -126,11 +126,11 @@ mod tests {
         assert!(drains.is_due(at(0)));
         drains.begin(at(0), ms(20));
         assert!(drains.lasts(at(199)) && !drains.is_due(at(199)));
-        drains.seen(ms(100), ms(50));
+        drains.on_minimum(ms(100), ms(50));
         assert!(!drains.lasts(at(200)));
         assert!(!drains.is_due(at(1199)) && drains.is_due(at(1200)));
         drains.begin(at(1200), ms(300));
-        drains.seen(ms(50), ms(49));
+        drains.on_minimum(ms(50), ms(49));
         assert!(drains.lasts(at(1499)) && !drains.lasts(at(1500)));
         assert!(!drains.is_due(at(11_499)) && drains.is_due(at(11_500)));
     }

@@ -203,7 +203,7 @@ impl Terminal {
             let Some(own) = flow.report.min_rtt else { continue };
             let least = self.paths.least(now, flow.report.destination, own);
             let before = flow.base.replace(least).unwrap_or(least);
-            self.drains.seen(before, least);
+            self.drains.on_minimum(before, least);
             if Drains::is_news(before, least) {
                 self.unsettled = now;
             }

@@ -19,8 +19,8 @@ mod one_silence;
 mod pbe;
 mod recorded;
 mod retransmission_timer;
-mod room;
 mod shared_channel;
+mod short_queue;
 mod small_queues;
 #[path = "../support/mod.rs"]
 mod support;

@@ -4,7 +4,7 @@
 //! Symbols:    y -> `arrived`, g -> `goodput`, m -> `repeats`, o -> `foreign`
 //! Deviations: packets beyond two for each that is new come from hosts that send to the station past the proxy.
 //! Validity:   where nobody counts the new ones, m and o stay what they were.
-//! Checked by: controller::tests, crates/sim/tests/integration/room.rs
+//! Checked by: controller::tests, crates/sim/tests/integration/short_queue.rs
 
 use super::LEARNT;
 use crate::aggregation::stations::Frames;
