@@ -236,7 +236,7 @@ fn assert_limited(bulk: &Bulk) {
     }
 }
 
-/// Rule 13 and failing open: what the sender's own TCP says.
+/// The window that is written limits the sender, and once the agent is gone the station's own does: by what the sender's TCP says.
 fn limit_and_let_go(v6: bool, opener: Opener) {
     let path = Path3::new();
     let bulk = path.transfer(v6, opener);

@@ -5,7 +5,7 @@
 //!             has had no answer for epoch + timeout; never sooner than an epoch after the last
 //! Symbols:    gap -> `gap`, the longest time while the path is unknown; epoch -> `peer_epoch`; timeout -> that of RFC 6298, which cuts nothing here
 //! States:     unknown (probes, each with one packet's data) -> known (a gap), by a path delay; known -> unknown, by three epochs without one
-//! Deviations: losses are found by packet number (`ledger`), not by the serial number of a transmission: numbers never repeat. Acknowledgements
+//! Deviations: losses are found by packet number (`sent_packets`), not by the serial number of a transmission: numbers never repeat. Acknowledgements
 //!             leave with path delays, that is once an epoch, but within 400 ms: an end that pings twice a second is to
 //!             hear of it. Besides, what is missing is told at once if nothing was told for 40 ms, or if it is the 16th
 //!             time. The last packets, after which none comes, are found lost by the probe behind them. An
