@@ -165,7 +165,7 @@ const TABLES: [(&str, &str); 31] = [
 const STEPS: [&str; 10] =
     ["Host", "Route", "RateStep", "McsStep", "SnrStep", "CqiStep", "RsrpStep", "WalkPoint", "PathPoint", "Interval"];
 
-/// Tables whose rows that another table has too are named, not repeated.
+/// Tables that share rows with another one: the page names that table in place of the rows.
 const LIKE: [(&str, (&str, &str)); 10] = [
     ("Backhaul", ("`[wire]`", "Wire")),
     ("Link", ("`[wire]`", "Wire")),

@@ -1,5 +1,5 @@
-//! What has passed since the last interval, as segments for a law that wants them: the program tells of what the flows' numbers do not
-//! say, and the numbers say the rest.
+//! Segments that have passed since the last interval, for a law that wants them. The eBPF program reports those that cannot be inferred
+//! from the counters of their flow; the others are inferred.
 //!
 //! Nearly all segments are data in order and plain acknowledgements: they move two numbers of their flow, and are told as ranges.
 //! Each event carries both numbers as they stood before it, so that what came before it and what came after it is told in that order.

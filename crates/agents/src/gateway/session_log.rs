@@ -16,7 +16,7 @@ pub(super) struct SessionLog {
 }
 
 impl SessionLog {
-    /// A session has begun with who has this key, who is there.
+    /// A session has begun with the owner of this key, which is at this address.
     pub(super) fn begun(&mut self, now: Time, node: Node, at: SocketAddr) {
         self.begun.add(now, (node, SocketAddr::new(at.ip().to_canonical(), at.port())));
     }

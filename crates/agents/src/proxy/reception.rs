@@ -1,8 +1,8 @@
 //! Stations that ask for keys, and keys that no packet has confirmed yet.
 //!
-//! What an initiation costs is bounded whoever sends it. Without the station's key: opening its message, which takes no
-//! exponentiation. One that was recorded: a challenge beside that. The station itself: [`MOST_ASKED`] answers in
-//! [`challenge::VALIDITY`]. What recorded ones do to a station's own is nothing: they take no place.
+//! The cost of an initiation is bounded. A sender without the station's key has its message opened, which takes no
+//! exponentiation. A sender of a recorded initiation is sent a challenge besides. The station itself is answered
+//! [`MOST_ASKED`] times in [`challenge::VALIDITY`]. Recorded initiations take no place from the station's own.
 
 use crate::tunnel::challenge::{self, Challenger};
 use crate::tunnel::keys::Key;

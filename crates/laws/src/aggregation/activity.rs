@@ -4,7 +4,7 @@
 //!             often:   k >= 4 and v <= N, the packets that its frames hold;   it is for as long as k >= 2 and v <= N
 //! Symbols:    s -> `share`, k -> `came`, v -> `burst`, t -> `period`
 //! Deviations: an active station for which nothing has waited for [`REST`] rests: it has no place until something waits.
-//! Validity:   of a law that does not foresee who is there nobody rests, s is 1, and v is not known.
+//! Validity:   where a law does not foresee which stations are present, none rests, s is 1, and v is not known.
 //! Checked by: tests::*, stations::tests, crates/sim/tests/integration/come_and_go.rs
 //!
 //! ```text

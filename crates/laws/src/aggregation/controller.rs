@@ -13,7 +13,7 @@
 //!             * A stream that its application limits keeps its z, but claims and gets only half again what it used, until
 //!               it has used that: by z alone it would return with a full share that the others have meanwhile. It counts in
 //!               a round by the frames that it has of it (`rounds`), and is never the reference.
-//!             * Whoever joins is counted at once, and shares follow who is there (`join_leave`).
+//!             * A station that joins is counted at once, and shares follow the stations present (`join_leave`).
 //!             * A hop that becomes slower within a slot is overrun, and frames of most packets hide the queue from z. Where
 //!               they are full, and more packets were sent and have not arrived than arrive within T̄, x' is at most what
 //!               arrived less what drains them within a slot (`Backlog`). z then rests, for it has not made the frames of a
@@ -276,7 +276,7 @@ impl Regulator {
     /// Finds out whether the hop's queue has room for an interval; true if it is another now. Where rounds are longer than the target whatever is
     /// sent, or packets are lost before the hop, losses say nothing of that.
     fn check_short_queue(&mut self, shortest: f64) -> bool {
-        // Who misses packets that others do not misses them elsewhere.
+        // A station that alone misses packets loses them elsewhere.
         let fresh = self
             .stations
             .active()
@@ -576,7 +576,7 @@ impl Account<Loop> {
         // As published, a rate holds for a slot.
         let allowed = if params.foresees() && slot.lasted > 0.0 { allowed } else { state.rate.per_second };
         let Some(sent) = slot.sent else { return };
-        // What waits now says nothing of the slot's beginning: who was limited is until it is sent what it may be.
+        // What waits now says nothing of the slot's beginning. A stream that was limited stays so until it uses its whole rate.
         let still = !slot.waiting || self.activity.is_limited() && state.last_slot.known;
         if params.foresees() {
             self.activity.count(now, params.most(state.air.time));

@@ -1,4 +1,4 @@
-//! What rate a flow had at what window: the paper's map from past windows to rates, and the window that it needs for.
+//! The paper's map from a flow's past windows to its rates, and the window that a wanted rate needs.
 //! Source:     \[oal\], which names both and gives neither a formula. Own: the window is inferred from what is in
 //!             flight, and the logarithm of the rate regressed on the logarithm of the window.
 //! Equations:  w = f + x RTT_w                                  the sender's window: in flight behind the access point, and on the wire

@@ -192,7 +192,7 @@ impl Regulator {
     }
 }
 
-/// By what factor the share of a station changes with who is saturated now and was not when the last slot ended, or was.
+/// The factor by which a station's share changes as others become saturated, or cease to be, since the last slot ended.
 fn share_factor(before: f64, after: f64) -> f64 {
     if before > 0.0 && after > 0.0 { after / before } else { 1.0 }
 }

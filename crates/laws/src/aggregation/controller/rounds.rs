@@ -1,4 +1,4 @@
-//! What a round of the active stations is made of, those among them that are not in every one included.
+//! What a round of the active stations is made of. Some of them are not in every round.
 //! Source:     own; in the model of \[aggregation\] every station has a frame in every round.
 //! Equations:  f_i = 1,   but of a stream that its application limits  min{ R / t_i, 1 };   R = sum f_i (ĉ/n + w_i p_i) / (1 - F)
 //!             p_i = min{ z_i, v_i },   of a limited one  min{ z_i, max{1.5 mu_i, 1} },
@@ -196,7 +196,7 @@ impl Account<Loop> {
     fn between(&self, last: f64) -> Option<f64> {
         match (self.activity.is_limited(), self.activity.comes_often()) {
             (true, true) => Some(self.activity.period()),
-            // What is between the frames of who is in every round is the round.
+            // A station in every round has a round between its frames.
             (true, false) => Some(self.state.last_slot.interval).filter(|interval| *interval > EVERY * last),
             (false, _) => None,
         }
