@@ -21,8 +21,8 @@ demo: build ## run the first-light scenario: real TCP in the lab as root, otherw
 	@scripts/demo $(OUT)/demo
 
 check: setup ## format, lints, floors
-	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --test long $(FEATURES) -- -D warnings
+	@scripts/phase format cargo fmt --all --check
+	@scripts/phase lints cargo clippy --workspace --all-targets --test long $(FEATURES) -- -D warnings
 
 test: check ## what must pass before a commit, at most a quarter of an hour
 	@scripts/test

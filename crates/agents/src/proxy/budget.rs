@@ -13,7 +13,7 @@
 //! Deviations: what would be negative is zero, and nobody has less than a segment.
 //! Validity:   up to x (r + s) / m connections that send: beyond, their segments are what waits. A falling x is followed one round trip
 //!             later, since what was given before may still come.
-//! Checked by: tests::*, tests/integration/backlog.rs, tests/integration/backlog_anew.rs, tests/integration/backlog_transparent.rs
+//! Checked by: tests::*, tests/quiet/backlog.rs, tests/quiet/backlog_anew.rs, tests/quiet/backlog_transparent.rs
 //!
 //! Browsers keep many connections that bring nothing. A quiet server has no share of the rate, and begins as on any
 //! path, unless so many may begin at once that what they bring would not fit. What fits is the spare: the part of the

@@ -1,9 +1,6 @@
 //! What the crate promises, tried from outside: one program for all of it.
 
 mod ap_netns;
-mod backlog;
-mod backlog_anew;
-mod backlog_transparent;
 mod eviction;
 mod gateway;
 mod host_bounds;
@@ -16,4 +13,3 @@ mod relay_stamp;
 mod station_transparent;
 #[path = "../support/mod.rs"]
 mod support;
-mod wired_bottleneck;

@@ -7,7 +7,7 @@
 //! Deviations: -
 //! Validity:   counters cumulative; one that went back begins anew. What waited at an interval's start and left in it shows that the
 //!             queue was not empty in between: with less, an interval says no more than that the hop can carry as much.
-//! Checked by: tests::*, crates/agents/tests/integration/wired_bottleneck.rs
+//! Checked by: tests::*, crates/agents/tests/quiet/wired_bottleneck.rs
 
 use lasthop_signals::StationReport;
 use lasthop_units::{Bytes, Span, Time};
