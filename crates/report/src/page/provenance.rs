@@ -27,7 +27,7 @@ struct Column<'g> {
 }
 
 /// More names of keys than this are not on the page.
-const NAMED: usize = 3;
+const NAMED: usize = 2;
 /// Longer values are not on the page.
 const SHORT: usize = 20;
 

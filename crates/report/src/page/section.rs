@@ -54,7 +54,7 @@ pub struct Check {
 }
 
 /// More statements than this are a CSV file, and those that are missed or are headlines stand on the page.
-const MOST: usize = 8;
+const MOST: usize = 6;
 
 impl Check {
     /// A requirement on an estimate.

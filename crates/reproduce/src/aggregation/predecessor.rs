@@ -100,7 +100,7 @@ pub(super) fn predecessor(runner: &Runner<'_>) -> Result<Section, ExperimentErro
             ]);
         }
     }
-    section.tables.push(table.columns(&[0, 1, 2, 5, 6, 10]));
+    section.tables.push(table.columns(&[0, 1, 2, 5, 6]));
     checks(&mut section, &point, &at_point, &elsewhere, &away);
     section.charts.push(levels(&point, &at_point, "design-point", "One station at 390 Mbit/s, 32 packets a frame"));
     section.charts.push(levels(&elsewhere, &away, "predecessor", "Three stations: packets a frame of the slowest"));

@@ -49,7 +49,7 @@ pub(super) fn allocations(runner: &Runner<'_>) -> Result<Section, ExperimentErro
         title: "Stations of unlike rates: the published allocation and the optimum".into(),
         text: "Not a figure of the paper. TCP through the proxy. Levels rise with the data rate until fast stations reach the most packets a frame; \
                then the published rule goes on lengthening the round for the slow ones, and the optimum does not. Predicted: the model with c = 200 us a \
-               station. Differences of the sums of logarithms are taken seed by seed."
+               station. Statements: the optimum's gain in the sum of logarithms, taken seed by seed, and the optimum against the published rule."
             .into(),
         ..Section::default()
     };
@@ -115,7 +115,7 @@ pub(super) fn allocations(runner: &Runner<'_>) -> Result<Section, ExperimentErro
         let said = |[a, b]: [&Estimate; 2]| format!("{} against {}", shown(a), shown(b));
         let means = |[a, b]: [&Estimate; 2]| a.mean.zip(b.mean);
         section.checks.push(Check::new(
-            &format!("{label}: sum of logs, gain; Mbit/s and round (ms), optimum against published"),
+            &format!("{label}: sum of logs; Mbit/s; round (ms)"),
             "larger, more, shorter",
             format!("{}; {}; {}", fine(&gain), said(mbit), said(round)),
             gain.ci95

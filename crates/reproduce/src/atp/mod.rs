@@ -72,7 +72,7 @@ fn by_law() -> Table {
         "law",
         "total (Mbit/s)",
         "log utility (ln)",
-        "(log10)",
+        "log utility (log10)",
         "starved",
         "Jain",
         "end to end, mean (ms)",

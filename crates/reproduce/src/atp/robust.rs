@@ -67,7 +67,7 @@ pub(super) fn robust(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
             .into(),
         reason: "how the stack's flows share depends on the size of the step up.".into(),
         checks,
-        tables: vec![table.columns(&[0, 1, 2, 4])],
+        tables: vec![table.data()],
         ..Section::default()
     })
 }

@@ -69,7 +69,7 @@ fn section(run: &Results, title: &str, text: &str, table: Table) -> Section {
             mean(&slow) > 1.0 && mean(&late) > 1.0,
         ),
     ];
-    let laws = run.by_law(&LAWS, &COLUMNS).columns(&[0, 1, 4, 5]);
+    let laws = run.by_law(&LAWS, &COLUMNS).data();
     let tables = std::iter::once(laws).chain((!table.rows.is_empty()).then(|| table.data().named("phases")));
     Section { title: title.into(), text: text.into(), checks, tables: tables.collect(), ..Section::default() }
 }

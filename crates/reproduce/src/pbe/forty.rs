@@ -142,7 +142,7 @@ pub(super) fn forty(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
              PBE-CC's. Of Verus there is no law here.",
             seen.len()
         ),
-        reason: "with 40 ms of room in flight in place of 8 (`roomy`) PBE-CC carries as much as BBR in busy cells, at half of BBR's p95.".into(),
+        reason: "8 ms of room in flight are too few in busy cells: with 40 (`roomy`) PBE-CC carries as much as BBR there, at half of BBR's p95.".into(),
         checks,
         tables: vec![rivals.named("table-1"), table.data(), windows.data().named("windows")],
         charts: vec![chart],

@@ -215,7 +215,7 @@ fn carrier(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
             ),
             Check::new("BBR's p95 delay in the cell over PBE-CC's", "not stated", shown(&waited), None),
         ],
-        tables: vec![run.by_law(&LAWS, &COLUMNS).columns(&[0, 1, 3, 5])],
+        tables: vec![run.by_law(&LAWS, &COLUMNS).data()],
         ..Section::default()
     })
 }

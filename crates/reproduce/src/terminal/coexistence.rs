@@ -161,7 +161,7 @@ pub(super) fn mixed(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
         title: "Beside other systems".into(),
         text: "Ten stations: six send by CUBIC and are managed by the rule of the row (under `cubic` by none), two send by Reno and two by BBR, unmanaged. The paper mixed in Windows and Mac OS."
             .into(),
-        tables: vec![table.only(|row| row[0].contains("256"), &[0, 1, 2, 3, 4, 5])],
+        tables: vec![table.only(|row| row[0].contains("256") && row[1] != "compete", &[0, 1, 2, 3, 4, 5])],
         ..Section::default()
     })
 }

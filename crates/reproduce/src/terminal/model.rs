@@ -43,7 +43,7 @@ pub(super) fn model(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     Ok(Section {
         title: "The model where nothing collapses".into(),
         text: "802.11g under minstrel and 802.11ac, two paths, one, three and ten stations. Required is 0.97 of the goodput of the better of CUBIC and tables, Jain's index of 0.98, and no longer \
-               round trip at p95. The worlds that miss it:"
+               round trip at p95. The table has the worlds that miss it."
             .into(),
         reason: "with ten stations CUBIC carries more because its losses silence some of them (Jain's index 0.85 to 0.91); with three of 802.11ac at 4 ms the tables bind so low that fewer \
                  contend at once."

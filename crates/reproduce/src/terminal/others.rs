@@ -56,11 +56,10 @@ pub(super) fn peers(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     }
     Ok(Section {
         title: "Other means than bounds".into(),
-        text: "The ten terminals under BBR, Vegas and Westwood+, and under CUBIC with FQ-CoDel at the access point, which keeps acknowledgements of different stations apart. \
-               The table is of 256 ms."
+        text: "The ten terminals under BBR, Vegas and Westwood+, and under CUBIC with FQ-CoDel at the access point, which keeps acknowledgements of different stations apart."
             .into(),
         checks,
-        tables: vec![table.only(|row| row[0] == "256 ms", &[1, 2, 3, 4])],
+        tables: vec![table.data()],
         ..Section::default()
     })
 }
