@@ -7,6 +7,8 @@ use std::{fs, io};
 
 /// Where a preface has the verdicts.
 const RESULT: &str = "{result}";
+/// More of what a figure misses are on its page alone.
+const NAMED: usize = 2;
 
 /// Pages in the making. They are `NAME-incomplete.md` and what is beside it in `NAME-incomplete` until all are finished, so that the last whole
 /// ones stay as they are until then.
@@ -109,7 +111,10 @@ impl Figures {
         let (all, met) = self.counts();
         let row = |Figure { name, section }: &Figure| {
             let link = format!("[{}]({folder}/{name}.md)", section.title);
-            let missed: Vec<String> = section.missed().map(in_short).collect();
+            let mut missed: Vec<String> = section.missed().map(in_short).collect();
+            let more = missed.len().saturating_sub(NAMED);
+            missed.truncate(NAMED);
+            missed.extend((more > 0).then(|| format!("{more} more")));
             let (all, met) = section.counts();
             let counts = if all == 0 { "–".to_owned() } else { format!("{met} of {all}") };
             vec![link, counts, missed.join("; ")]

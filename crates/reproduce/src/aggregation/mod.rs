@@ -90,7 +90,6 @@ numbers and statements. Figure 2 (time histories) is not drawn.
 * Fluctuations have one eigenvalue that is not zero, w'x; the text calls it zero.
 * The backoff less its mean is within ± 67.5 us, not uniform on 0 to 135 us.
 * The condition for stability is 0 < K1 ĉ / c < 2; its line leaves K1 out.
-* W'W = n w1 should read w'W = n w1.
 * ĉ < c raises z, not the level that is measured: in equilibrium μ1 / x1 is T, whatever ĉ is.
 * 23 packets at MCS 4 take 1.62 ms; the stated 2.3 ms need 32 to 33.
 * Beside Figure 12 the faster station has the *lower* level; by equation (24) levels rise with the

@@ -128,7 +128,7 @@ pub(super) fn three(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
         text: text(&run),
         reason: reason(&run),
         checks: checks(&run),
-        tables: vec![run.by_law(&LAWS, &COLUMNS).columns(&[0, 1, 2, 3, 5, 6]), fairness.data().named("fairness")],
+        tables: vec![run.by_law(&LAWS, &COLUMNS).columns(&[0, 1, 2, 3, 6]), fairness.data().named("fairness")],
         pictures: bars(&run).iter().map(Bars::picture).collect(),
         ..Section::default()
     })

@@ -255,7 +255,7 @@ fn wire(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
             ),
             Check::new("BBR's p95 delay over PBE-CC's", "not stated", shown(&late), None),
         ],
-        tables: vec![run.by_law(&LAWS, &COLUMNS).data(), phases.named("phases")],
+        tables: vec![run.by_law(&LAWS, &COLUMNS).data(), phases.data().named("phases")],
         ..Section::default()
     })
 }

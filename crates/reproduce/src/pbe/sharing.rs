@@ -40,7 +40,7 @@ pub(super) fn users(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
         title: "Two and three users".into(),
         text: "Three stations alike begin 10 s apart and end likewise. Jain's index of what they have while two and three are there.".into(),
         checks,
-        tables: vec![table.named("fairness"), run.by_law(&LAWS, &COLUMNS).data()],
+        tables: vec![table.data().named("fairness"), run.by_law(&LAWS, &COLUMNS).data()],
         ..Section::default()
     })
 }
@@ -66,7 +66,7 @@ pub(super) fn distances(runner: &Runner<'_>) -> Result<Section, ExperimentError>
         title: "Unequal distances".into(),
         text: "Three stations alike with servers 20, 40 and 80 ms away, there and back. Each has a queue of its own at the base station.".into(),
         checks,
-        tables: vec![table.named("fairness"), run.by_law(&LAWS, &COLUMNS).data()],
+        tables: vec![table.data().named("fairness"), run.by_law(&LAWS, &COLUMNS).data()],
         ..Section::default()
     })
 }

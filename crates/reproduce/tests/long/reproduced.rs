@@ -385,39 +385,39 @@ figures! {
     ];
     modern_access_point: "modern-ap", [
         Exempt {
-            what: "ours, modern queue, over CUBIC's, modern queue: p95 delay, throughput",
+            what: "ours, modern queue over CUBIC's, modern queue",
             bounds: &[AtMost(0.56), AtLeast(0.78)],
             one_seed: Misses,
         },
         Exempt {
-            what: "ours, FIFO, over CUBIC's, modern queue: p95 delay, throughput",
+            what: "ours, FIFO over CUBIC's, modern queue",
             bounds: &[AtMost(0.2), AtLeast(0.82)],
             one_seed: Misses,
         },
         Exempt {
-            what: "ours with 60 packets, modern queue, over CUBIC's, modern queue: p95 delay, throughput",
+            what: "ours with 60 packets, modern queue over CUBIC's, modern queue",
             bounds: &[AtMost(0.36), AtLeast(0.82)],
             one_seed: Misses,
         },
         Exempt {
-            what: "ours, modern queue, over CUBIC's, modern queue at 5 ms: p95 delay, throughput",
+            what: "ours, modern queue over CUBIC's, modern queue at 5 ms",
             bounds: &[AtMost(0.95), AtLeast(0.79)],
             one_seed: Misses,
         },
         Exempt {
-            what: "ours, FIFO, over CUBIC's, modern queue at 5 ms: p95 delay, throughput",
+            what: "ours, FIFO over CUBIC's, modern queue at 5 ms",
             bounds: &[AtMost(0.32), AtLeast(0.83)],
             one_seed: Misses,
         },
     ];
     modern_access_point_amsdu: "modern-ap-amsdu", [
         Exempt {
-            what: "2 packets, ours, FIFO, over CUBIC's, modern queue: p95 delay, throughput",
+            what: "2 packets, ours, FIFO over CUBIC's, modern queue",
             bounds: &[AtMost(0.27), AtLeast(0.86)],
             one_seed: Misses,
         },
         Exempt {
-            what: "2 packets, ours, FIFO, over CUBIC's, modern queue at 5 ms: p95 delay, throughput",
+            what: "2 packets, ours, FIFO over CUBIC's, modern queue at 5 ms",
             bounds: &[AtMost(0.43), AtLeast(0.85)],
             one_seed: Misses,
         },
