@@ -134,12 +134,8 @@ impl Case {
 }
 
 pub(crate) fn tracking(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
-    let mut section = Section {
-        title: "The channel changes: MCS, and legacy neighbours".into(),
-        text: TEXT.into(),
-        reason: REASON.into(),
-        ..Section::default()
-    };
+    let mut section =
+        Section { title: "The channel changes".into(), text: TEXT.into(), reason: REASON.into(), ..Section::default() };
     let mut references = Table::new(&[
         "hop",
         "N: T(N) (ms)",

@@ -22,7 +22,7 @@ const CASES: [Case; 4] = [
     Case { label: "4 stations, 1 in 5", stations: "count = 4\nmcs = 7\nmpdu-error-rate = 0.2" },
     Case { label: "1 station, three streams, 1 in 20", stations: "nss = 3\nmcs = 9\nmpdu-error-rate = 0.05" },
     Case {
-        label: "4 stations, Rician fading, 28 dB",
+        label: "Rician fading",
         stations: "count = 4\nnss = 2\nrate-control = \"minstrel\"\nsnr = \"28 dB\"\nfading = { kind = \"rician\" }",
     },
 ];
@@ -34,7 +34,7 @@ pub(crate) fn losses(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let mut section = Section {
         title: "Losses on the air".into(),
         text: "Not a figure of the paper: its hop loses nothing. A damaged MPDU is sent again, and the window of the Block Ack stands on it: frames hold fewer packets than they may, and a law that \
-               waits for fuller ones fills the queue. This one takes frames for full where packets are later than three frames are apart (decision 10)."
+               waits for fuller ones fills the queue. This one takes frames for full where packets are later than three frames are apart (decision 10). Fading is that of four stations at 28 dB with two streams and rates by a sampler."
             .into(),
         reason: "where the channel fades, rates change several-fold within the half second of a slot, and the law is later than the queue.".into(),
         ..Section::default()

@@ -63,11 +63,7 @@ pub(super) fn predecessor(runner: &Runner<'_>) -> Result<Section, ExperimentErro
         ],
     };
     let (at_point, away) = (runner.run(POINT, &[])?, runner.run(ELSEWHERE, &[])?);
-    let mut section = Section {
-        title: "The linear predecessor at its own point, and with its gain scaled".into(),
-        text: TEXT.into(),
-        ..Section::default()
-    };
+    let mut section = Section { title: "The linear predecessor".into(), text: TEXT.into(), ..Section::default() };
     let mut table = Table::new(&[
         "hop",
         "law",

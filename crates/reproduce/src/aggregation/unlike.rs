@@ -46,10 +46,10 @@ pub(super) fn fine(estimate: &Estimate) -> String {
 pub(super) fn allocations(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let target = |law: &str, ms: f64| (format!("laws.{law}.regulator.target"), Value::from(format!("{ms} ms")));
     let mut section = Section {
-        title: "Stations of unlike rates: the published allocation and the optimum".into(),
+        title: "Stations of unlike rates: published allocation and optimum".into(),
         text: "Not a figure of the paper. TCP through the proxy. Levels rise with the data rate until fast stations reach the most packets a frame; \
                then the published rule goes on lengthening the round for the slow ones, and the optimum does not. Predicted: the model with c = 200 us a \
-               station. Statements: the optimum's gain in the sum of logarithms, taken seed by seed, and the optimum against the published rule."
+               station. Statements: the optimum's gain in the sum of logarithms, seed by seed, judged by the lower end of its interval; and the optimum against the published rule."
             .into(),
         ..Section::default()
     };

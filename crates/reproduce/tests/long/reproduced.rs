@@ -326,13 +326,13 @@ figures! {
     out_of_reach: "out-of-reach", [];
     losses: "losses", [
         Exempt {
-            what: "4 stations, Rician fading, 28 dB: throughput, p95 delay over CUBIC's, FIFO",
+            what: "Rician fading: throughput, p95 delay over CUBIC's, FIFO",
             // CUBIC holds a shorter queue here since its timer is armed anew by a repair; the regulator is as it was.
             bounds: &[AtLeast(0.85), AtMost(6.0)],
             one_seed: Misses,
         },
         Exempt {
-            what: "4 stations, Rician fading, 28 dB: throughput, p95 delay over CUBIC's, modern queue",
+            what: "Rician fading: throughput, p95 delay over CUBIC's, modern queue",
             bounds: &[AtLeast(0.85), AtMost(3.4)],
             one_seed: Misses,
         },
