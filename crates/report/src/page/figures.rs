@@ -2,6 +2,7 @@
 
 use super::draft::warning;
 use super::{Check, Section, replace, table, wrapped};
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -106,23 +107,35 @@ impl Figures {
         format!("{}\n{warning}", wrapped(&self.preface).replace(RESULT, &self.result(folder)))
     }
 
-    /// How many requirements are met, and what is missed, by figure.
+    /// How many requirements are met, by figure, and what is missed.
     fn result(&self, folder: &str) -> String {
         let (all, met) = self.counts();
-        let row = |Figure { name, section }: &Figure| {
-            let link = format!("[{}]({folder}/{name}.md)", section.title);
-            let mut missed: Vec<String> = section.missed().map(in_short).collect();
-            let more = missed.len().saturating_sub(NAMED);
-            missed.truncate(NAMED);
-            missed.extend((more > 0).then(|| format!("{more} more")));
-            let (all, met) = section.counts();
-            let counts = if all == 0 { "–".to_owned() } else { format!("{met} of {all}") };
-            vec![link, counts, missed.join("; ")]
+        let link = |Figure { name, section }: &Figure| format!("[{}]({folder}/{name}.md)", section.title);
+        let row = |figure: &Figure| {
+            let (all, met) = figure.section.counts();
+            vec![link(figure), if all == 0 { "–".to_owned() } else { format!("{met} of {all}") }]
         };
-        let head = ["figure", "met", "not met: required / ours"].map(str::to_owned);
         let rows: Vec<Vec<String>> = self.figures.iter().map(row).collect();
-        let table = table::markdown(&head, &rows);
-        format!("{met} of {all} statements with a requirement are met.\n\n{}", table.trim_end())
+        let table = table::markdown(&["figure", "met"].map(str::to_owned), &rows);
+        let mut text = format!("{met} of {all} statements with a requirement are met.\n\n{}", table.trim_end());
+        if met < all {
+            text.push_str("\n\nMissed, required / ours:\n\n");
+        }
+        for figure in &self.figures {
+            let missed: Vec<String> = figure.section.missed().map(in_short).collect();
+            if missed.is_empty() {
+                continue;
+            }
+            let _ = writeln!(text, "- {}:", link(figure));
+            for line in missed.iter().take(NAMED) {
+                let _ = writeln!(text, "  - {line}");
+            }
+            let more = missed.len().saturating_sub(NAMED);
+            if more > 0 {
+                let _ = writeln!(text, "  - {more} more.");
+            }
+        }
+        text.trim_end().to_owned()
     }
 
     fn incomplete(&self) -> String {
@@ -216,9 +229,10 @@ mod tests {
         let written = pages.finish().expect("written");
         assert_eq!(written[0], dir.path().join("paper.md"));
         let text = fs::read_to_string(&written[0]).expect("a page");
-        let row = "| [one](paper/figure-1.md) | 1 of 2 | delay: < 1 / 1.5 ms, 3; 4 |\n\nEnd.\n";
+        let row = "| [one](paper/figure-1.md) | 1 of 2 |\n\n";
+        let missed = "Missed, required / ours:\n\n- [one](paper/figure-1.md):\n  - delay: < 1 / 1.5 ms, 3; 4\n\nEnd.\n";
         assert!(text.starts_with("# A paper\n\n1 of 2 statements with a requirement are met.\n\n| figure |"), "{text}");
-        assert!(text.ends_with(row), "{text}");
+        assert!(text.ends_with(&format!("{row}{missed}")), "{text}");
         let figure = fs::read_to_string(dir.path().join("paper/figure-1.md")).expect("a page");
         assert!(figure.contains("(../paper.md)") && figure.contains("[table](figure-1.csv)"), "{figure}");
         assert_eq!(files(dir.path()), ["paper.md", "paper/figure-1.csv", "paper/figure-1.md", "paper/one.svg"]);

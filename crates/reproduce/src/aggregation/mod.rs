@@ -3,16 +3,16 @@
 mod by_law;
 mod changing;
 mod come_and_go;
+mod feasible_target;
 mod gains;
 mod losses;
 mod many;
 mod model;
 mod predecessor;
 mod queues;
-mod reach;
-mod room;
 mod saturated;
 mod shared;
+mod short_queue;
 mod single;
 mod unlike;
 
@@ -49,9 +49,9 @@ const FIGURES: [Figure; 19] = [
         make: predecessor::predecessor,
     },
     Figure { id: "tracking", title: "The channel changes: MCS, and legacy neighbours", make: changing::tracking },
-    Figure { id: "out-of-reach", title: "Targets that no rate can hold", make: reach::out_of_reach },
+    Figure { id: "out-of-reach", title: "Targets that no rate can hold", make: feasible_target::out_of_reach },
     Figure { id: "losses", title: "Losses on the air", make: losses::losses },
-    Figure { id: "room", title: "Losses in the queue", make: room::room },
+    Figure { id: "short-queue", title: "Losses in the queue", make: short_queue::short_queue },
     Figure { id: "come-and-go", title: "Traffic that comes and goes", make: come_and_go::come_and_go },
     Figure { id: "two-aps", title: "Two access points on one channel", make: shared::access_points },
     Figure { id: "modern-ap", title: "Against the queue of Linux mac80211", make: queues::modern },

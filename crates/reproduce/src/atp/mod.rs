@@ -48,7 +48,7 @@ without the paper's number is this project's own.
 The paper measured a testbed of 802.11a; its channels are not known. The stack and the chains are
 those of ns-3 runs and lose nothing but what collides; the testbeds have the paper's rates and
 powers, and losses that follow from where their nodes stand. All were fixed before ATP ran in them.
-Hosts take 20 us to send a packet on (`docs/decisions/0024-host-response-delay.md`).
+Hosts take 20 us to send a packet on ([decision 24](../decisions/0024-host-response-delay.md)).
 
 Log utility is the sum of the logarithms of the flows' throughputs in kbit/s, none counted as less
 than 1 kbit/s; the paper states neither base nor unit. A flow starves if it gets less than a tenth

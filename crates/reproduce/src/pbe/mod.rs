@@ -73,7 +73,7 @@ capacity and in states; it had not run in the others when that was fixed. Every 
 decoded without error, unless a page says otherwise.
 
 Rows: `published` is the law as the paper has it. `pbe` has four things more
-(`docs/decisions/0033-pbe-extensions.md`): room in flight for one round of repeats
+([decision 33](../decisions/0033-pbe-extensions.md)): room in flight for one round of repeats
 (8 ms); headers measured, not constant; a fair share told at least, without which it starves beside
 a queue that is never empty; and, elsewhere than in the cell, a probe that found more is followed
 by the next one at once. `roomy` is `pbe` with 40 ms of room. `cubic`, `bbr`, `copa` and `vivace`

@@ -61,12 +61,12 @@ packets at both ends of the hop, fixed before the law ran in it. ARF takes colli
 channel, which makes uploads collapse. Under minstrel or at a fixed rate they do not, and bounds
 can only cost.
 
-Hosts take 20 us to answer (`docs/decisions/0024-host-response-delay.md`). ns-3's take no time, so that
+Hosts take 20 us to answer ([decision 24](../decisions/0024-host-response-delay.md)). ns-3's take no time, so that
 an answer goes without a backoff, which flatters bounds: rows `at once` have such hosts.
 
 Rows: `cubic` is CUBIC alone; `count` bounds its window by the number of terminals, the authors'
 earlier method; `tables` also by the ratio of round trips, which is the paper's; `model` is ours in
-place of the tables (`docs/explanation/terminal-law.md`); `compete` is the model that does not
+place of the tables ([explanation](../explanation/terminal-law.md)); `compete` is the model that does not
 yield to unmanaged stations. Constants were chosen by runs of seeds 1 to 3 in these worlds with
 hosts that answer at once (1 to 5 with nine and ten stations at 4 ms).
 ";

@@ -14,7 +14,7 @@ const BESIDE: Shipped = shipped!("aggregation", "beside");
 const MORE: [(&str, Key); 2] =
     [("server to application, mean (ms)", Key::EndDelayMean), ("lost per million", Key::Losses)];
 
-pub(crate) fn room(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
+pub(crate) fn short_queue(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let mut section = Section {
         title: "Losses in the queue".into(),
         text: "Not a figure of the paper: its queue holds whatever comes and has one user. What is sent within a round waits at the access point for the next: where its queue has no room for \
