@@ -60,13 +60,14 @@ without the paper's number is this project's own.
 The paper measured nine laptops at three access points; rates, places and queues it does not tell.
 So there are two worlds. One has what the paper tells of its set-up. The other, the library, is one
 access point with a queue of that age, which loses under CUBIC what the paper counted
-(`crates/sim/tests/integration/oal_world.rs`). Both were fixed before any law ran in them. That the access
-point acts as one, and its horizon, was chosen after the law had run in the library (decision 20).
+(`crates/sim/tests/integration/oal_world.rs`). Both were fixed before any law ran in them. That the
+access point acts as one, and its horizon, was chosen after the law had run in the library
+([decision 20](../decisions/0020-train-trees-per-horizon.md)).
 
 Jitter is the mean deviation of the round trip. Rows: `cubic+learned` is CUBIC behind an access
-point that learns, as the paper's: every second a tree is trained from the losses that passing
-headers show, and windows are tight while it foresees losses of 5 % or more, but for the twentieth
-of its time in which it does not act, to learn. `cubic+threshold` has the same windows and tightens
+point that learns, as the paper's. Every second a tree is trained from the losses that passing
+headers show. Windows are tight while it foresees losses of 5 % or more, but for the twentieth of
+its time in which it leaves them open to learn. `cubic+threshold` has the same windows and tightens
 them as soon as the backlog takes 2.5 ms to drain or a packet is dropped. `bbr` and `vivace` are
 Lasthop's own; Vivace's is written from parts of the paper, and magnitudes against it are not
 judged.
