@@ -175,8 +175,8 @@ pub(crate) fn tracking(runner: &Runner<'_>) -> Result<Section, ExperimentError> 
 const TEXT: &str = "\
 Not a figure of the paper. T = 5 ms. From 20 to 40 s three stations fall from MCS 9 to MCS 4; or a saturated 802.11a neighbour at 54 Mbit/s takes every other turn; or one at 6 Mbit/s does so \
 beside eight stations, where the shortest round is longer than T and the interval is to be twice the overhead (decision 9). Required: ĉ within 10 % of what runs of a saturated hop without a \
-regulator give; intervals within 20 % of the target, 3 s after each change and at the end of each phase; and no half-second mean delay beyond what one slot of 0.5 s, in which nobody knows \
-of the change, leaves in the queue (T and 20 % at least).";
+regulator give; intervals within 20 % of the target, 3 s after each change and at the end of each phase; and no half-second mean delay above what one slot of 0.5 s before the change is \
+known leaves in the queue (T and 20 % at least).";
 
 /// Why two delays are missed.
 const REASON: &str = "\

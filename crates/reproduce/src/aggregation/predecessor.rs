@@ -108,8 +108,8 @@ pub(super) fn predecessor(runner: &Runner<'_>) -> Result<Section, ExperimentErro
 const TEXT: &str = "\
 Not a figure of the paper. The predecessor is an integral controller, x ← x + K (N - μ), once a second at 32 packets a frame; neither its gain nor a rule to scale it is published. \
 By default its loop gain, K (c + w'μ)² / c, is 0.5 for one station at 390 Mbit/s. With three slower stations it is over forty times as large, and above 2 the loop is unstable. `scaled` \
-has a loop gain of 0.5 there, `scaled-22` also aims at the 22 packets that take 10 ms: it then does as well as the regulator, but somebody has to know c, the rates and the number of \
-stations, and it takes longer to arrive. Unstable is called what swings twice as much as the regulator.";
+has a loop gain of 0.5 there, `scaled-22` also aims at the 22 packets that take 10 ms: it then does as well as the regulator, but c, the rates and the number of stations must be \
+known, and it takes longer to arrive. Unstable is called what swings twice as much as the regulator.";
 
 /// Packets a frame of the slowest station, by the second.
 fn slots(run: &Run, station: &str) -> Vec<(f64, f64)> {
