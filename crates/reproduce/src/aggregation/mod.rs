@@ -62,7 +62,7 @@ const PREFACE: &str = "
 # The aggregation regulator, reproduced
 
 \"Regulating queueing delay in 802.11ac WLANs\" (Gringoli and Leith), and what goes beyond it.
-Everything is simulated over Lasthop's model of the Wi-Fi hop, which is validated against ns-3.
+Everything is simulated over Lasthop's Wi-Fi hop, which is validated against ns-3.
 **Nothing here ran on radio hardware.** `lasthop reproduce aggregation` writes these pages.
 
 ## Result
@@ -71,30 +71,29 @@ Everything is simulated over Lasthop's model of the Wi-Fi hop, which is validate
 
 ## How to read it
 
-Values are means over seeds, ± half of their 95 % confidence intervals; so are lines, bands and
-whiskers. The mean decides whether a requirement is met. A requirement without the paper's number
-is this project's own.
+Values, lines and bands are means over seeds, ± half of their 95 % confidence intervals. The mean
+decides whether a requirement is met. A requirement without the paper's number is this project's
+own.
 
-Written after results had been seen: at which delay Figure 5's time constant is judged, and what is
-required of the causes in Figures 5 and 13, of the predecessor's stability, of CoDel at 5 ms, with
-A-MSDUs, and from the channel changes to the two access points. So were changes of the law
+Chosen after results had been seen: the delay at which Figure 5's time constant is judged, the
+requirements on the causes in Figures 5 and 13, the predecessor's stability, CoDel at 5 ms and
+A-MSDUs, and all from the channel changes to the two access points. So were changes of the law
 (decisions 8 to 11 and 13, and for two access points) and that last scenario's measuring window.
 
-A frame is an A-MPDU, or an MPDU that is sent alone. The modern queue is FQ-CoDel per station with
-airtime fairness, as in mac80211. `regulator` is Lasthop's law, `published` the paper's. The
-paper's curves were not at hand, only its captions, numbers and statements. Figure 2 (time
-histories) is not drawn.
+A frame is an A-MPDU or a single MPDU. The modern queue is FQ-CoDel per station with airtime
+fairness, as in mac80211. `regulator` is Lasthop's law, `published` the paper's. Of the paper only
+captions, numbers and statements were at hand; Figure 2 is not drawn.
 
 ## Where the paper contradicts itself
 
 * Fluctuations have one eigenvalue that is not zero, w'x; the text calls it zero.
 * The backoff less its mean is within ± 67.5 us, not uniform on 0 to 135 us.
-* The condition for stability is 0 < K1 ĉ / c < 2; its line leaves K1 out.
+* Stability needs 0 < K1 ĉ / c < 2; its line leaves K1 out.
 * ĉ < c raises z, not the measured level: in equilibrium μ1 / x1 is T.
 * 23 packets at MCS 4 take 1.62 ms; the stated 2.3 ms need 32 to 33.
 * Beside Figure 12 the faster station has the *lower* level; by equation (24) the higher.
 * K2 = 1 is sufficient, not the edge: (4 - 2 K1) / (2 - K1 (1 - c/T)).
-* Lemma 1 fails where only some stations are at their limit; the second example contradicts it.
+* Lemma 1 fails where only some stations are limited; the second example contradicts it.
 ";
 
 /// Packet and what surrounds it, bits.

@@ -73,7 +73,7 @@ pub(super) fn modern(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let run = runner.run(MODERN, &[])?;
     let (four, mut checks) = compared(&run, &FOUR);
     let mut section = Section {
-        title: "Against the queue of Linux mac80211".into(),
+        title: "Linux mac80211's queue".into(),
         text: "Not a figure of the paper, which knows no such queue. Bulk TCP to three stations (780, 292.5 and 117 Mbit/s) with a probe to each; CoDel at 20 ms, or at the 5 ms of RFC 8290. \
                From server to application the regulator has 20 to 22 ms, less than CUBIC over the modern queue but not less than with CoDel at 5 ms: what does not stand on the hop waits in the \
                proxy. Rows `-60` and `-64` of the data aim at fuller frames."
@@ -109,7 +109,7 @@ const PACKED: [(i64, &str); 2] = [(2, "3839 B"), (5, "7935 B")];
 /// The same where MPDUs hold several packets, so that the fast station is not, or later, at the limit of its frames.
 pub(super) fn modern_amsdu(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let mut section = Section {
-        title: "Against the queue of Linux mac80211, with A-MSDUs".into(),
+        title: "Linux mac80211's queue, with A-MSDUs".into(),
         text: "The same stations and traffic; an MPDU holds two packets (A-MSDUs of 3839 octets), then five (7935). The regulator aims at three quarters of what a frame holds. A-MSDUs are not \
                validated against another simulator. With five packets the fast station is not at the limit of its frames, and ours carries more, for stations acknowledge ten times a second \
                through the tunnel."

@@ -62,7 +62,7 @@ fn cases<'c>() -> Vec<Case<'c>> {
 
 pub(crate) fn access_points(runner: &Runner<'_>) -> Result<Section, ExperimentError> {
     let mut section = Section {
-        title: "Two access points on one channel".into(),
+        title: "Two access points".into(),
         text: "Not a figure of the paper. Two access points with two stations each at MCS 9, each with its own queue and regulator; the second begins 10 s later. They are in reach of each other, or hidden. To each regulator what the other \
                sends is overhead of its own rounds. By the published law the first keeps what it has. Here those that have less of the channel wait for up to 1.3 T until neither \
                has less, which takes most of a minute (the picture). Without RTS two access points that draw the same slot lose two whole frames, 1.6 ms."
