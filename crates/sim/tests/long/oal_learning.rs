@@ -2,7 +2,6 @@
 //! than what needs no learning; and whether another program's tree is any better.
 
 use crate::oal;
-use crate::support;
 
 use lasthop_laws::oal::features::FeatureId;
 use lasthop_laws::oal::label::{Item, Timing};
@@ -178,11 +177,12 @@ fn python() -> Option<PathBuf> {
     };
     let has_it = || ran(&python, &["-c", "import sklearn"]);
     let place_name = place.to_string_lossy();
-    if !has_it()
-        && !(ran(Path::new("python3"), &["-m", "venv", &place_name])
+    let install = || {
+        ran(Path::new("python3"), &["-m", "venv", &place_name])
             && ran(&python, &["-m", "pip", "install", "--quiet", "scikit-learn"])
-            && has_it())
-    {
+            && has_it()
+    };
+    if !(has_it() || install()) {
         // Past the capture of test output.
         let line = "SKIPPED: scikit-learn cannot be installed: no comparison with its trees (needs python3, venv and a package index)\n";
         let _ = std::io::stderr().write_all(line.as_bytes());
