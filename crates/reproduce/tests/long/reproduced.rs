@@ -337,7 +337,7 @@ figures! {
             one_seed: Misses,
         },
     ];
-    room: "room", [
+    short_queue: "short-queue", [
         Exempt {
             what: "20 stations, FIFO of 50: throughput, p95 delay, losses over CUBIC's",
             bounds: &[AtLeast(0.55), AtMost(1.7), AtMost(0.12)],
