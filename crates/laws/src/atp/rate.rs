@@ -137,6 +137,20 @@ mod tests {
     }
 
     #[test]
+    fn feedback_begins_the_count_of_missed_epochs_anew() {
+        let mut law = Rate::new(Params::default());
+        law.sense(at(0), &told(10_000));
+        for missed_at in [1500, 2500] {
+            law.sense(at(missed_at), &Signal::Wakeup);
+        }
+        law.sense(at(3000), &told(10_000));
+        assert_eq!(law.decide(at(3000)).revisit, Some(at(4500)));
+        // The third without feedback since the beginning, and the first since the last feedback.
+        law.sense(at(4500), &Signal::Wakeup);
+        assert_ne!(law.decide(at(4500)).gap, Some(Span::MAX));
+    }
+
+    #[test]
     fn no_report_makes_it_wait_longer_than_a_receiver_could() {
         let forged = Span::from_micros(u64::from(u32::MAX));
         let mut law = Rate::new(Params::default());
