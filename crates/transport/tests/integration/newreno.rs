@@ -39,11 +39,19 @@ impl Run {
 /// A transfer under `law` over a network that takes 1 ms for a packet and loses each of the copies in `lost` once: as
 /// often as a packet stands there.
 fn run(law: &str, lost: &[u64]) -> Run {
+    run_with(law, lost, |_| {})
+}
+
+/// The same where `edit` changes what the receiver sends.
+fn run_with(law: &str, lost: &[u64], mut edit: impl FnMut(&mut TcpHeader) + 'static) -> Run {
     let loss_recovery = Choice::named(Place::Sender, law).expect("a law").transport().loss_recovery();
     let config = Config { loss_recovery, delayed_ack: Span::ZERO, ..Config::default() };
     let mut lost = lost.to_vec();
     let (mut first, mut free) = (None, Time::ZERO);
     let network = Box::new(move |now: Time, way: Way, header: &mut TcpHeader| {
+        if way == Way::ToA {
+            edit(header);
+        }
         if way == Way::ToA || header.payload_len == 0 {
             return vec![ONE_WAY];
         }
@@ -71,6 +79,19 @@ fn one_loss_is_repaired_by_one_packet_and_no_timeout() {
     for law in ["classic-reno", "newreno", "sack-reno"] {
         let run = run(law, &[40]);
         assert_eq!((run.packets_again(), run.stats.timeouts, run.stats.recoveries), (vec![40], 0, 1), "{law}");
+    }
+}
+
+#[test]
+fn window_updates_are_no_duplicates() {
+    // RFC 5681, section 2: an acknowledgement that announces another window is none, so only the timer finds the loss.
+    for law in ["classic-reno", "newreno"] {
+        let mut acks = 0;
+        let run = run_with(law, &[40], move |header| {
+            acks += 1;
+            header.window -= acks % 2;
+        });
+        assert_eq!((run.stats.timeouts, run.stats.recoveries), (1, 0), "{law}");
     }
 }
 
