@@ -134,6 +134,20 @@ mod tests {
     }
 
     #[test]
+    fn compressed_acks_do_not_exceed_the_rate_of_sending() {
+        let mut rate = DeliveryRate::new(at(0));
+        let first = rate.on_sent(at(0), true);
+        // Its acknowledgement waits somewhere for those behind it.
+        rate.on_delivered(at(55), 1000, 1000, at(0), &first);
+        rate.sample(at(55), Some(Span::from_millis(20))).expect("valid");
+        let last = rate.on_sent(at(60), false);
+        rate.on_delivered(at(80), 6000, 7000, at(60), &last);
+        // 6000 octets were sent in 60 ms, though acknowledged within 25.
+        let sample = rate.sample(at(80), Some(Span::from_millis(20))).expect("valid");
+        assert_eq!((sample.rate, sample.interval), (Rate::from_bps(800_000), Span::from_millis(60)));
+    }
+
+    #[test]
     fn a_sample_shorter_than_the_path_is_refused() {
         let mut rate = DeliveryRate::new(at(0));
         let sent = rate.on_sent(at(0), true);
