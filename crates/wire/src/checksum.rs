@@ -87,6 +87,13 @@ mod tests {
     }
 
     #[test]
+    fn a_carry_of_the_first_fold_comes_around_too() {
+        // The words 0 and 0xffff become 1 and 0xffff: ~0 + ~0 + 1 = 0x1ffff, which folds to 0x10000 and then to 1.
+        assert_eq!(update(0x0000, 0x0000, 0x0001), 0xfffe);
+        assert_eq!(Sum::default().word(0x0001).word(0xffff).finish(), 0xfffe);
+    }
+
+    #[test]
     fn rfc_1071_section_3_example() {
         let sum = Sum::default().bytes(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]);
         assert_eq!(sum.finish(), !0xddf2);
