@@ -255,3 +255,39 @@ fn truesize(len: u32) -> u64 {
     const SK_BUFF: u64 = 256;
     u64::from((len + HEADROOM_AND_INFO).next_power_of_two().max(512)) + SK_BUFF
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::pool::Meta;
+    use super::*;
+    use crate::AccessClass;
+    use lasthop_units::Span;
+
+    /// RFC 8290, section 4.2: else a flow with a packet now and then would be new each time, and starve the old ones.
+    #[test]
+    fn a_new_flow_that_is_empty_takes_its_turn_behind_old_ones() {
+        let (bulk, sparse) = (7, 9);
+        let mut table = Table::new(16, 1, 1000, u64::MAX, 1500);
+        let (mut pool, mut victims) = (Pool::new(), Vec::new());
+        let params =
+            codel::Params { target: Span::from_millis(5), interval: Span::from_millis(100), ecn: false, floor: 0 };
+        let mut push = |table: &mut Table, pool: &mut Pool, flow: u32, len: u32| {
+            let meta = Meta::new(0, Time::ZERO, len, flow, 0, 1, AccessClass::BestEffort, Ecn::NotEct);
+            let id = pool.insert(meta);
+            table.push(pool, 0, id, &mut victims);
+        };
+        let pop = |table: &mut Table, pool: &mut Pool| {
+            let id = table.pop(pool, 0, Time::ZERO, &params, &mut Vec::new()).expect("something waits");
+            pool.get(id).flow_hash
+        };
+        (0..10).for_each(|_| push(&mut table, &mut pool, bulk, 500));
+        // Three use up its quantum; with the fourth it is an old flow.
+        (0..4).for_each(|_| assert_eq!(pop(&mut table, &mut pool), bulk));
+        push(&mut table, &mut pool, sparse, 100);
+        assert_eq!(pop(&mut table, &mut pool), sparse);
+        assert_eq!(pop(&mut table, &mut pool), bulk);
+        // It is in the list of old flows still.
+        push(&mut table, &mut pool, sparse, 100);
+        assert_eq!(pop(&mut table, &mut pool), bulk);
+    }
+}

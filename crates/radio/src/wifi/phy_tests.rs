@@ -119,9 +119,12 @@ fn the_longest_psdu_fits_and_one_octet_more_does_not() {
     for gi in [GuardInterval::Ns800, GuardInterval::Ns400] {
         for mcs in 0..10 {
             let mode = ac(Width::Mhz80, mcs, 2, gi).expect("legal");
-            let longest = mode.longest(MAX_PPDU);
-            assert!(mode.duration(longest) <= MAX_PPDU);
-            assert!(mode.duration(Bytes::new(longest.get() + 1)) > MAX_PPDU);
+            // Of 3.6 us and of 4 us a symbol, limits of each remainder.
+            for limit in (0..10).map(|step| MAX_PPDU - Span::from_nanos(400 * step)) {
+                let longest = mode.longest(limit);
+                assert!(mode.duration(longest) <= limit, "{gi:?} MCS {mcs}, {limit}");
+                assert!(mode.duration(Bytes::new(longest.get() + 1)) > limit, "{gi:?} MCS {mcs}, {limit}");
+            }
         }
     }
 }
