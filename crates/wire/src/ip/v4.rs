@@ -60,3 +60,29 @@ pub(super) fn write(
     out.extend_from_slice(&header);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_of_less_than_twenty_octets_is_refused() {
+        let (source, destination) = (Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 9));
+        let mut packet = Vec::new();
+        write(&mut packet, source, destination, 6, Ecn::NotEct, 60).expect("short enough");
+        packet.resize(80, 0);
+        for words in 0..16 {
+            packet[0] = 0x40 | words;
+            let len = usize::from(words) * 4;
+            match parse(&packet) {
+                Ok(header) => assert!(len >= 20 && header.payload_at == len && header.payload_len == 80 - len, "{len}"),
+                Err(error) => {
+                    assert!(
+                        len < 20 && matches!(error, Error::Length { field: "IHL", value } if value == len),
+                        "{len}"
+                    );
+                }
+            }
+        }
+    }
+}
