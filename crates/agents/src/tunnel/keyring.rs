@@ -182,6 +182,8 @@ mod tests {
         assert_eq!(pass(at(1), &mut proxy, &mut station, 0), Ok(true));
         for number in [11, 12, 13] {
             station.renew(at(2), number, agreed(number, 9).0.sealer);
+            // This end's own use of them says nothing of the other's.
+            assert!(station.seal(at(2), number.into(), b"12345678", &mut Vec::new()));
         }
         assert_eq!(station.numbers().collect::<Vec<_>>(), [13, 1]);
         assert_eq!(pass(at(3), &mut proxy, &mut station, 1), Ok(true));
