@@ -72,12 +72,12 @@ fn build() -> PathBuf {
 /// `lasthop` with arguments, in a directory that is not the workspace, and without a terminal.
 pub fn lasthop<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Command {
     let mut command = Command::new(program());
-    away(command.args(arguments));
+    without_terminal(command.args(arguments));
     command
 }
 
 /// In a directory that is not the workspace, and without a terminal.
-fn away(command: &mut Command) -> &mut Command {
+fn without_terminal(command: &mut Command) -> &mut Command {
     command.current_dir(std::env::temp_dir()).stdin(Stdio::null()).env_remove("COLUMNS").env("NO_COLOR", "1")
 }
 
@@ -232,7 +232,7 @@ pub fn figures(world: &str, path: &Path, laws: &[&str], seeds: usize, out: &Path
     // What is simulated gives way to what is measured.
     command.args(["-n", if world == "sim" { "10" } else { "0" }]).arg(program()).args(["run", "--world", world]);
     command.args(["--seeds", &seeds.to_string(), "--tries", &TRIES.to_string()]);
-    away(&mut command).arg("--out").arg(out).arg(path).args(laws.iter().flat_map(|law| ["--law", law]));
+    without_terminal(&mut command).arg("--out").arg(out).arg(path).args(laws.iter().flat_map(|law| ["--law", law]));
     run(&mut command).succeeded();
     reliable_info(json(&out.join("run.json")))
 }
