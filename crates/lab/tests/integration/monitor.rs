@@ -10,7 +10,7 @@ use lasthop_agents::monitor::{Heard, MonitorError, MonitorReader};
 use lasthop_lab::address::{Family, mac};
 use lasthop_lab::monitor::Shown;
 use lasthop_lab::topology::{LAST, MONITOR};
-use lasthop_lab::{Outcome, Spec, Stop, StreamLog, run};
+use lasthop_lab::{Doubt, Outcome, Spec, Stop, StreamLog, run};
 use lasthop_laws::aggregation::meter::{Frame, Grouping, Meter, Tally};
 use lasthop_radio::wifi::{GuardInterval, Mcs, NodeParams, Params, Role, Standard, Width};
 use lasthop_radio::{AccessClass, wired};
@@ -75,7 +75,7 @@ fn spec() -> Spec {
     }
 }
 
-/// The namespace of station `number` in this process's only run, once it is there.
+/// The namespace of station `number` in this process's run, once it is there.
 fn station_namespace(number: u16) -> Option<PathBuf> {
     let end = format!("-sta{number}");
     let begin = format!("{}{}-", lasthop_lab::PREFIX, std::process::id());
@@ -128,18 +128,33 @@ fn listen(station: u16, tcpdump: bool) -> Listened {
     Listened { heard, said, dropped: reader.dropped().unwrap_or(0) }
 }
 
-/// True, said loudly, if the machine was too busy for a run to say anything.
-fn disturbed(outcome: &Outcome, dropped: u64) -> bool {
-    let disturbed = dropped > 0 || !outcome.doubts.is_empty();
-    if disturbed {
-        let doubts = &outcome.doubts;
-        // Past the capture of test output.
-        let _ = writeln!(
-            std::io::stderr(),
-            "SKIPPED: the machine was too busy for a run of the lab: {dropped} frames not read, {doubts:?}"
-        );
+/// How late the 99th percentile of events may be here. Frames are compared one by one, and delays whose medians are tens of milliseconds
+/// apart: neither needs the lab's own bound, which a radio that hands over 64 MPDUs at once comes close to on two processors.
+const LATE: Span = Span::from_millis(5);
+
+/// Runs `spec` with a listener at `station` until neither the lab nor the listener has doubts about a run; `None`, said loudly, if
+/// the machine was too busy for that three times.
+fn undisturbed(spec: &Spec, station: Node, tcpdump: bool) -> Option<(Outcome, Listened)> {
+    let mut reasons = Vec::new();
+    for _ in 0..3 {
+        let (outcome, listened) = std::thread::scope(|scope| {
+            let listener = scope.spawn(|| listen(station.0, tcpdump));
+            let outcome = run(spec, |_| {}, &Stop::default());
+            (outcome.expect("root may run the lab"), listener.join().expect("no panic"))
+        });
+        let mut doubts = outcome.doubts.clone();
+        doubts.retain(|doubt| !matches!(doubt, Doubt::Late(_, p99) if *p99 <= LATE));
+        if listened.dropped == 0 && doubts.is_empty() {
+            return Some((outcome, listened));
+        }
+        reasons.push((listened.dropped, doubts));
     }
-    disturbed
+    // Past the capture of test output.
+    let _ = writeln!(
+        std::io::stderr(),
+        "SKIPPED: the machine was too busy for a run of the lab (frames not read, doubts): {reasons:?}"
+    );
+    None
 }
 
 /// The first frames as tcpdump prints them.
@@ -169,14 +184,7 @@ fn a_monitor_shows_what_the_radio_received() {
     if !tcpdump {
         let _ = writeln!(std::io::stderr(), "SKIPPED in part: tcpdump is not installed");
     }
-    let (outcome, Listened { heard, said, dropped }) = std::thread::scope(|scope| {
-        let listener = scope.spawn(move || listen(1, tcpdump));
-        let outcome = run(&spec(), |_| {}, &Stop::default());
-        (outcome.expect("root may run the lab"), listener.join().expect("no panic"))
-    });
-    if disturbed(&outcome, dropped) {
-        return;
-    }
+    let Some((outcome, Listened { heard, said, .. })) = undisturbed(&spec(), Node(1), tcpdump) else { return };
     let shown: Vec<&Shown> = outcome.hop.shown.iter().collect();
     assert!(shown.len() > 1_000 && heard.len() > 1_000, "{} shown, {} heard", shown.len(), heard.len());
     same_frames(&shown, &heard);
@@ -291,14 +299,7 @@ fn marks_reach_the_air_and_a_monitor_hears_the_whole_channel() {
     }
     let _alone = machine::alone();
     let spec = everything();
-    let (outcome, Listened { heard, dropped, .. }) = std::thread::scope(|scope| {
-        let listener = scope.spawn(|| listen(WALKER.0, false));
-        let outcome = run(&spec, |_| {}, &Stop::default());
-        (outcome.expect("root may run the lab"), listener.join().expect("no panic"))
-    });
-    if disturbed(&outcome, dropped) {
-        return;
-    }
+    let Some((outcome, Listened { heard, .. })) = undisturbed(&spec, WALKER, false) else { return };
     same_frames(&outcome.hop.shown.iter().collect::<Vec<_>>(), &heard);
     delays_follow_the_classes(&outcome, &spec);
 
