@@ -128,11 +128,11 @@ fn listen(station: u16, tcpdump: bool) -> Listened {
     Listened { heard, said, dropped: reader.dropped().unwrap_or(0) }
 }
 
-/// How late the 99th percentile of events may be here. Frames are compared one by one, and delays whose medians are tens of milliseconds
+/// How late the 99th percentile of events may be here. Frames are compared one by one, and delays with medians tens of milliseconds
 /// apart: neither needs the lab's own bound, which a radio that hands over 64 MPDUs at once comes close to on two processors.
 const LATE: Span = Span::from_millis(5);
 
-/// Runs `spec` with a listener at `station` until neither the lab nor the listener has doubts about a run; `None`, said loudly, if
+/// Runs `spec` with a listener at `station` until the lab has no doubts about a run and every frame was read; `None`, said loudly, if
 /// the machine was too busy for that three times.
 fn undisturbed(spec: &Spec, station: Node, tcpdump: bool) -> Option<(Outcome, Listened)> {
     let mut reasons = Vec::new();
