@@ -128,33 +128,37 @@ fn listen(station: u16, tcpdump: bool) -> Listened {
     Listened { heard, said, dropped: reader.dropped().unwrap_or(0) }
 }
 
-/// How late the 99th percentile of events may be here. Frames are compared one by one, and delays with medians tens of milliseconds
-/// apart: neither needs the lab's own bound, which a radio that hands over 64 MPDUs at once comes close to on two processors.
-const LATE: Span = Span::from_millis(5);
-
-/// Runs `spec` with a listener at `station` until the lab has no doubts about a run and every frame was read; `None`, said loudly, if
-/// the machine was too busy for that three times.
+/// Runs `spec` with a listener at `station` until every frame was read and the lab has no doubts about a run, three times at most. Frames can
+/// be compared in a run that was no worse than late ([`is_late`]); `None`, said loudly, if there was none.
 fn undisturbed(spec: &Spec, station: Node, tcpdump: bool) -> Option<(Outcome, Listened)> {
-    let mut reasons = Vec::new();
+    let (mut late, mut reasons) = (None, Vec::new());
     for _ in 0..3 {
         let (outcome, listened) = std::thread::scope(|scope| {
             let listener = scope.spawn(|| listen(station.0, tcpdump));
             let outcome = run(spec, |_| {}, &Stop::default());
             (outcome.expect("root may run the lab"), listener.join().expect("no panic"))
         });
-        let mut doubts = outcome.doubts.clone();
-        doubts.retain(|doubt| !matches!(doubt, Doubt::Late(_, p99) if *p99 <= LATE));
-        if listened.dropped == 0 && doubts.is_empty() {
+        let whole = listened.dropped == 0;
+        if whole && outcome.doubts.is_empty() {
             return Some((outcome, listened));
         }
-        reasons.push((listened.dropped, doubts));
+        reasons.push((listened.dropped, outcome.doubts.clone()));
+        if whole && outcome.doubts.iter().all(|doubt| matches!(doubt, Doubt::Late(..))) {
+            late = Some((outcome, listened));
+        }
     }
+    let skipped = if late.is_some() { "SKIPPED in part" } else { "SKIPPED" };
     // Past the capture of test output.
     let _ = writeln!(
         std::io::stderr(),
-        "SKIPPED: the machine was too busy for a run of the lab (frames not read, doubts): {reasons:?}"
+        "{skipped}: the machine was too busy for a run of the lab (frames not read, doubts): {reasons:?}"
     );
-    None
+    late
+}
+
+/// True for a run of which delays say nothing.
+fn is_late(outcome: &Outcome) -> bool {
+    !outcome.doubts.is_empty()
 }
 
 /// The first frames as tcpdump prints them.
@@ -301,7 +305,9 @@ fn marks_reach_the_air_and_a_monitor_hears_the_whole_channel() {
     let spec = everything();
     let Some((outcome, Listened { heard, .. })) = undisturbed(&spec, WALKER, false) else { return };
     same_frames(&outcome.hop.shown.iter().collect::<Vec<_>>(), &heard);
-    delays_follow_the_classes(&outcome, &spec);
+    if !is_late(&outcome) {
+        delays_follow_the_classes(&outcome, &spec);
+    }
 
     // A socket's mark is the frame's traffic identifier.
     let (own, desk) = (between(&heard, AP, WALKER), between(&heard, AP, DESK));
