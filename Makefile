@@ -1,4 +1,4 @@
-# make demo | test | test-long | bench | fuzz | docs | clean
+# make demo | test | test-long | test-all | bench | fuzz | docs | clean
 # Each target installs what is missing when run as root, and otherwise says exactly what to install.
 
 SHELL := /bin/bash
@@ -6,7 +6,7 @@ OUT ?= out
 # Without clang and libelf the kernel side cannot be built: everything else still is.
 FEATURES = $(shell scripts/bpf-features)
 
-.PHONY: demo test test-long test-hwsim bench docs build check clean setup fuzz help
+.PHONY: demo test test-long test-all test-hwsim bench docs build format check clean setup fuzz help
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t12
@@ -20,16 +20,20 @@ build: setup ## build the `lasthop` command
 demo: build ## run the first-light scenario: real TCP in the lab as root, otherwise in the simulator
 	@scripts/demo $(OUT)/demo
 
-check: setup ## format, lints, floors
+format: setup
 	@scripts/phase format cargo fmt --all --check
-	@scripts/phase lints cargo clippy --workspace --all-targets $(FEATURES) -- -D warnings
-	@scripts/phase "lints of the long tests" cargo clippy --workspace --test '*' $(FEATURES) -- -D warnings
 
-test: check ## what must pass before a commit, at most a quarter of an hour
+check: format ## format, lints, links of the API documentation
+	@scripts/lints
+
+test: format ## what must pass before a commit, at most a quarter of an hour
 	@scripts/test
 
 test-long: setup ## the long tests: reproductions, long runs in the lab
 	@scripts/test-long
+
+test-all: format ## both, in less time than one after the other
+	@scripts/test --all
 
 test-hwsim: setup ## the access point's agent on mac80211, in a virtual machine with simulated radios
 	@scripts/test-hwsim

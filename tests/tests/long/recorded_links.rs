@@ -2,7 +2,7 @@
 //! `traces/`).
 //!
 //! The world is that of the simulator's `recorded` test: 20 ms of propagation each way, one download of 61 s from 0.4 s on, a send
-//! buffer of 4 MB. All eighteen cells take twenty minutes: `cargo test --workspace --test long recorded_links -- --ignored --nocapture`.
+//! buffer of 4 MB. All eighteen cells take twenty minutes: `scripts/worlds`.
 //! Measured by the wall clock: a run that the lab itself marks unreliable is made again, and says nothing in the end.
 
 use lasthop_tests::{json, lab, mean, root};
@@ -97,6 +97,7 @@ fn compare(traces: &Path, rows: &[Row]) {
 }
 
 #[test]
+#[ignore = "one of the eighteen cells that scripts/worlds measures"]
 fn kernel_cubic_over_a_recorded_link_matches_mahimahi() {
     let Some((traces, rows)) = table() else { return };
     let one = |row: &&Row| (&*row.trace, &*row.queue, &*row.law) == ("TMobile-LTE-short", "droptail250", "cubic");
@@ -104,7 +105,7 @@ fn kernel_cubic_over_a_recorded_link_matches_mahimahi() {
 }
 
 #[test]
-#[ignore = "twenty minutes"]
+#[ignore = "twenty minutes: scripts/worlds"]
 fn so_are_all_three_over_all_links_and_queues() {
     let Some((traces, rows)) = table() else { return };
     compare(&traces, &rows);

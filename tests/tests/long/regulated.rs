@@ -101,6 +101,7 @@ fn three_stations_get_the_target_levels_and_equal_airtime() {
 /// Where the fast station's frames are at their limit, at 702 and 87.75 Mbit/s, the optimum serves both more often than the published rule,
 /// which lets the slow one's frames grow until both have the target; it carries half as much again.
 #[test]
+#[ignore = "a minute and a half: scripts/worlds"]
 fn the_optimum_beats_the_published_allocation_at_the_cap() {
     let Some(_lab) = lab() else { return };
     let folder = tempfile::tempdir().expect("a directory");

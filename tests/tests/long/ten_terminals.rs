@@ -18,6 +18,7 @@ fn figures(path: &Path) -> Option<(Value, Value)> {
 }
 
 #[test]
+#[ignore = "a minute and a half: scripts/worlds"]
 fn ten_terminals_that_hear_each_other_carry_more_by_the_model() {
     let Some(_lab) = lab() else { return };
     let doctor = run(&mut lasthop(["doctor"]));
