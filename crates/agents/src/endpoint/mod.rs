@@ -3,7 +3,7 @@
 //! An [`Outbound`] is the sending end of one stream, an [`Inbound`] listens and is the receiving end of one stream at a time. Both are sockets
 //! that never block: `write` and `read` take what they can, `step` lets datagrams come and go until something has happened or a moment has
 //! come, and `as_fd` is for programs that wait for other files too. The state machines behind them ([`Calling`],
-//! [`Listening`]) own no socket and no clock. [`aio`] has both as futures.
+//! [`Listening`]) own no socket and no clock.
 //!
 //! ## A connection's life
 //!
@@ -17,7 +17,6 @@
 //!
 //! In the end the sender asks whether the receiver's application has kept everything, and ends well only if it says so.
 
-pub mod aio;
 mod calling;
 mod choice;
 mod digest;
