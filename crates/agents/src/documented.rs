@@ -127,3 +127,28 @@ fn the_page_documents_each_line_and_each_field_with_its_unit() {
         assert!(said.is_none_or(|(_, told)| unit == told), "{field} in {unit}");
     }
 }
+
+#[test]
+fn the_reports_page_documents_each_counter_of_an_account() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/report.md");
+    let page = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let ap = crate::ap::Summary {
+        method: crate::ap::Method::Tcx,
+        shadow: false,
+        tally: Default::default(),
+        counters: Default::default(),
+        log_error: None,
+    };
+    let accounts = [
+        serde_json::to_value(ap),
+        serde_json::to_value(crate::host::Summary::new(crate::host::Way::Within)),
+        serde_json::to_value(crate::pbe::SenderSummary::default()),
+        serde_json::to_value(crate::pbe::ReceiverSummary::default()),
+    ];
+    let mut named = BTreeSet::new();
+    accounts.into_iter().for_each(|account| fields("", &account.expect("a record"), &mut named));
+    assert!(named.contains("evicted") && named.contains("most_terminals") && named.contains("promised"), "{named:?}");
+    for name in &named {
+        assert!(page.contains(&format!("`{name}`")), "the counter `{name}` is not explained");
+    }
+}

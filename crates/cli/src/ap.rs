@@ -7,7 +7,7 @@ use crate::law::{AccessPoint, Law};
 use crate::{flag, note, say};
 use anyhow::{Context as _, bail};
 use clap::{Args as ClapArgs, ValueEnum};
-use lasthop_agents::ap::{self, Config, Method, Summary};
+use lasthop_agents::ap::{self, Config, Method};
 use lasthop_agents::learn::Desk;
 use lasthop_dataset::PseudonymKey;
 use lasthop_laws::oal::learned::Learned;
@@ -15,7 +15,7 @@ use lasthop_laws::oal::predictor::BacklogThreshold;
 use lasthop_laws::oal::tree::Tree;
 use lasthop_laws::oal::{self, Params, Prediction};
 use lasthop_laws::{Choice, HopLaw, Parameters, Place};
-use lasthop_report::AgentAccount;
+use lasthop_report::account;
 use lasthop_signals::Node;
 use lasthop_units::{Span, count};
 use metrics::Exporter;
@@ -154,7 +154,7 @@ pub fn ap(args: Args) -> anyhow::Result<ExitCode> {
         }
     };
     let tally = summary.tally;
-    say!("{}", account(&summary).line())?;
+    say!("{}", account::line("agent", &summary))?;
     note!(
         "{} {} in {}, {} {}ordered; longest interval {}",
         count(tally.flows, "flow"),
@@ -197,34 +197,6 @@ fn tree(path: &Path) -> anyhow::Result<Tree> {
     let bytes = std::fs::read(path).with_context(|| format!("tree {}", path.display()))?;
     Tree::decode(&bytes)
         .with_context(|| format!("tree {}: make one with `lasthop learn --out` of this version", path.display()))
-}
-
-/// The agent's account of itself, for programs to read.
-fn account(summary: &Summary) -> AgentAccount {
-    let (tally, counters) = (&summary.tally, &summary.counters);
-    AgentAccount {
-        method: summary.method.name().to_owned(),
-        shadow: summary.shadow,
-        intervals: tally.intervals,
-        stale_reports: tally.stale_reports,
-        refused_reports: tally.refused_reports,
-        driver_losses: tally.driver_losses,
-        flows: tally.flows,
-        strangers: tally.strangers,
-        untimed: tally.untimed,
-        expired: tally.expired,
-        events_missed: tally.events_missed,
-        orders: tally.orders,
-        orders_spared: tally.spared,
-        longest_work_us: tally.longest_work.as_nanos() as f64 / 1e3,
-        farewell_ms: tally.farewell.as_nanos() as f64 / 1e6,
-        rewritten: counters.rewritten,
-        unattended: counters.unattended,
-        malformed: counters.malformed,
-        opened: counters.opened,
-        evicted: counters.evicted,
-        refused: counters.refused,
-    }
 }
 
 impl Args {

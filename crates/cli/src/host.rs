@@ -6,7 +6,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 use lasthop_agents::ap;
 use lasthop_agents::host::{Config, Destination, Host, NOTICE_PORT, Summary, Way};
 use lasthop_laws::{Place, Value};
-use lasthop_report::TerminalAccount;
+use lasthop_report::account;
 use lasthop_signals::MacAddress;
 use lasthop_units::count;
 use std::path::PathBuf;
@@ -88,7 +88,7 @@ pub fn host(args: &Args) -> anyhow::Result<ExitCode> {
     };
     say!("host: connections of {} through {} have {way}", args.cgroup.display(), args.iface)?;
     let summary = host.run(stop).map_err(flag::of_tunnel)?;
-    say!("{}", account(&summary).line())?;
+    say!("{}", account::line("terminal", &summary))?;
     note!(
         "{} adopted, {} bounded; {} looks; at most {} sent at once",
         count(summary.adopted, "connection"),
@@ -115,25 +115,6 @@ fn refused(summary: &Summary) -> String {
     ];
     let parts: Vec<String> = parts.iter().filter(|part| part.0 > 0).map(|(n, what)| format!("{n} {what}")).collect();
     if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
-}
-
-/// The agent's account of itself, for programs to read.
-fn account(summary: &Summary) -> TerminalAccount {
-    TerminalAccount {
-        way: match summary.way {
-            Way::Within => "within",
-            Way::Clamp => "clamp",
-        }
-        .to_owned(),
-        looks: summary.looks,
-        adopted: summary.adopted,
-        bounded: summary.bounded,
-        terminals: summary.terminals,
-        told: summary.told,
-        heard: summary.heard,
-        refused: summary.refused.total(),
-        moves: summary.moves,
-    }
 }
 
 impl Args {

@@ -9,6 +9,7 @@ use clap::{ArgGroup, Args as ClapArgs, Subcommand};
 use lasthop_agents::ap;
 use lasthop_agents::pbe::{NAME, Receiver, ReceiverConfig, Sender, SenderConfig};
 use lasthop_laws::{Choice, Parameters as _, Place};
+use lasthop_report::account;
 use lasthop_units::count;
 use params::Params;
 use std::path::PathBuf;
@@ -99,7 +100,7 @@ fn sender(args: &SenderArgs) -> anyhow::Result<ExitCode> {
     let (name, cgroup) = (&args.name, args.cgroup.display());
     say!("pbe sender: programs of {cgroup} can choose {name}, as with iperf3 -C {name}")?;
     let summary = sender.run(stop).map_err(wrong)?;
-    say!("{}", serde_json::json!({ "pbe_sender": summary }))?;
+    say!("{}", account::line("pbe_sender", &summary))?;
     note!(
         "{} with a peer that tells; {} read",
         count(summary.promised, "connection"),
@@ -125,7 +126,7 @@ fn receiver(args: &ReceiverArgs) -> anyhow::Result<ExitCode> {
     let receiver = Receiver::open(&config).map_err(wrong)?;
     say!("pbe receiver: connections of {} tell what RNTI {rnti} can have of {carriers}", args.cgroup.display())?;
     let summary = receiver.run(stop).map_err(wrong)?;
-    say!("{}", serde_json::json!({ "pbe_receiver": summary }))?;
+    say!("{}", account::line("pbe_receiver", &summary))?;
     note!(
         "{} with a peer that has the option; {} with it; {}, {} unread",
         count(summary.agreed, "connection"),

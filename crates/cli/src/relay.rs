@@ -7,7 +7,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 use lasthop_agents::ap;
 use lasthop_agents::relay::{self, Config, MarkCe, PORT, Relay, Source, Summary};
 use lasthop_agents::tunnel;
-use lasthop_report::{RelayAccount, RelayedDevice};
+use lasthop_report::account;
 use lasthop_units::{Span, count};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -81,7 +81,7 @@ pub fn relay(args: &Args) -> anyhow::Result<ExitCode> {
     };
     say!("relay: {}, UDP {} {}, D from {source}", devices.join(", "), plural(&ports), ports.join(", "))?;
     let summary = relay.run(stop).map_err(wrong)?;
-    say!("{}", account(&summary).line())?;
+    say!("{}", account::line("relay", &summary))?;
     report(&summary);
     match summary.log_error {
         Some(error) => Err(anyhow::Error::new(error).context("the log is incomplete")),
@@ -132,32 +132,6 @@ fn report(summary: &Summary) {
     }
     if let Some(handled) = summary.handled {
         note!("{} at user level, {} changed", count(handled.seen, "packet"), handled.changed);
-    }
-}
-
-/// The relay's account of itself, for programs to read.
-fn account(summary: &Summary) -> RelayAccount {
-    let device = |device: &relay::Device| RelayedDevice {
-        dev: device.name.clone(),
-        method: match device.method {
-            ap::Method::Clsact => "clsact",
-            _ => "tcx",
-        }
-        .to_owned(),
-        seen: device.counters.seen,
-        stamped: device.counters.stamped,
-        stale: device.counters.stale,
-        other: device.counters.other,
-        marked: device.counters.marked,
-        measured: device.measured.map_or(0, |measured| measured.done),
-        largest_us: device.largest.as_micros(),
-    };
-    RelayAccount {
-        devices: summary.devices.iter().map(device).collect(),
-        records: summary.records,
-        refused_records: summary.refused,
-        driver_losses: summary.losses,
-        handled: summary.handled.map_or(0, |handled| handled.seen),
     }
 }
 

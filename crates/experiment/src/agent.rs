@@ -1,16 +1,40 @@
 //! The command line of the agent that the lab starts on its access point: what an operator would type.
 
-use lasthop_lab::AgentSpec;
+use lasthop_lab::{AccountSpec, Cause, ProgramSpec, Ready, Spec};
 use lasthop_laws::{Choice, Place};
-use std::path::PathBuf;
+use lasthop_scenario::Scenario;
+use std::path::Path;
 
-/// `program ap …` with the law and its parameters; it finds the stations by itself. `{iface}` and `{driver}` are filled
-/// in by the lab. No hardware reaches the lab's interfaces, whatever this machine offloads elsewhere.
-pub fn command(program: PathBuf, choice: &Choice) -> AgentSpec {
+const ACCOUNT: AccountSpec = AccountSpec {
+    line: "agent",
+    name: "agent",
+    by_host: false,
+    expected: 0,
+    doubts: &[
+        (Cause::Counted("driver_losses"), "the driver fell silent {n} times, and the agent released all windows"),
+        (Cause::Silent, "the agent gave no account of itself"),
+    ],
+};
+
+/// `program ap …` on each radio of the access point with the law and its parameters; it finds the stations by itself. No
+/// hardware reaches the lab's interfaces, whatever this machine offloads elsewhere.
+pub fn add(program: &Path, choice: &Choice, spec: &mut Spec) {
     let line = ["ap", "--iface", "{iface}", "--driver", "{driver}", "--allow-offload"];
-    let mut arguments: Vec<String> = line.map(str::to_owned).to_vec();
-    arguments.extend(flags(choice));
-    AgentSpec { program, arguments }
+    let arguments: Vec<String> = line.map(str::to_owned).into_iter().chain(flags(choice)).collect();
+    for node in spec.access_points() {
+        let name = format!("the agent {}", program.display());
+        spec.programs.push(ProgramSpec {
+            node: Some(node),
+            ready: Ready::Connected,
+            account: Some(ACCOUNT),
+            ..ProgramSpec::new(name, Scenario::AP_HOST, program.to_owned(), arguments.clone())
+        });
+    }
+}
+
+/// The words of a command line.
+pub fn words(line: &str) -> Vec<String> {
+    line.split_whitespace().map(str::to_owned).collect()
 }
 
 /// The law and all of its parameters as flags of an agent.

@@ -1,10 +1,22 @@
 //! The command lines of what the lab starts for senders with another transport than the kernel's TCP: what an operator
 //! would type.
 
-use lasthop_lab::{AgentSpec, CarrierSpec};
+use crate::agent::words;
+use lasthop_lab::{AccountSpec, CarrierSpec, Cause, ProgramSpec, Ready, Spec};
 use lasthop_laws::atp::Params;
 use lasthop_laws::{Choice, Parameters as _, Transport};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+const ACCOUNT: AccountSpec = AccountSpec {
+    line: "relay",
+    name: "relays",
+    by_host: true,
+    expected: 0,
+    doubts: &[
+        (Cause::Silent, "the relays of {n} nodes gave no account of themselves"),
+        (Cause::Counted("driver_losses"), "relays lost their drivers {n} times, and wrote no delays meanwhile"),
+    ],
+};
 
 /// `program send …` and `program recv …` under the law of a sender, if no kernel's TCP can have it.
 pub fn command(program: PathBuf, sender: &Choice) -> Option<CarrierSpec> {
@@ -14,19 +26,26 @@ pub fn command(program: PathBuf, sender: &Choice) -> Option<CarrierSpec> {
         Transport::TCP if !sender.is_ours_alone() => return None,
         Transport::Tcp(_) => sender.name(),
     };
-    let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<String>>();
     let receive = words("recv --bind {bind} --once --json --patience {patience}");
     let mut send = words("send {to} {limit} {amount} --json --patience {patience}");
     send.extend(["--law".to_owned(), law.to_owned()]);
     Some(CarrierSpec { program, receive, send })
 }
 
-/// `program relay …` for these UDP ports, with the node's delay as its driver tells it.
-pub fn relay(program: PathBuf, ports: impl Iterator<Item = u16>) -> AgentSpec {
-    let line = "relay --dev {iface} --d-source driver:{driver}";
-    let mut arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
-    arguments.extend(ports.flat_map(|port| ["--port".to_owned(), port.to_string()]));
-    AgentSpec { program, arguments }
+/// `program relay …` on each node of the last hop that has a driver, for the UDP ports of carriers, with the node's delay as its
+/// driver tells it.
+pub fn add_relays(program: &Path, spec: &mut Spec) {
+    let mut arguments = words("relay --dev {iface} --d-source driver:{driver}");
+    arguments.extend(spec.carried_ports().flat_map(|port| ["--port".to_owned(), port.to_string()]));
+    for (node, host) in spec.reporters() {
+        let name = format!("the relay on {}", spec.host_name(host));
+        spec.programs.push(ProgramSpec {
+            node: Some(node),
+            ready: Ready::Connected,
+            account: Some(ACCOUNT),
+            ..ProgramSpec::new(name, host, program.to_owned(), arguments.clone())
+        });
+    }
 }
 
 #[cfg(test)]

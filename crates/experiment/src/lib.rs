@@ -12,6 +12,7 @@ mod observe;
 mod pbe;
 mod plan;
 mod record;
+mod regulated;
 mod runner;
 mod terminal;
 mod tunnel;

@@ -1,18 +1,32 @@
 //! The command lines of PBE-CC's agents, which the lab starts on senders and on stations in a cell: what operators would type.
 
-use lasthop_lab::{PbeReceiverSpec, PbeSenderSpec, PbeSpec, Spec};
+use crate::agent::words;
+use lasthop_lab::{AccountSpec, Cause, ProgramSpec, Ready, Spec};
 use lasthop_laws::pbe::OF_SENDERS;
 use lasthop_laws::{Choice, Transport};
-use lasthop_scenario::{Hop, Scenario, SetUp, StreamKind};
+use lasthop_scenario::{Hop, Scenario, SetUp, Stream, StreamKind};
 use lasthop_signals::HostId;
-use std::path::PathBuf;
+use std::path::Path;
+
+/// Of either end; the line of each has its own key.
+const ACCOUNT: AccountSpec = AccountSpec {
+    line: "pbe_sender",
+    name: "pbe",
+    by_host: false,
+    expected: 0,
+    doubts: &[
+        (Cause::Silent, "{n} agents of PBE-CC gave no account of themselves"),
+        (Cause::Counted("lost"), "stations' agents were too slow for {n} packets: the machine was busy"),
+        (Cause::Short("agreed"), "{n} connections of PBE-CC did not agree on its option"),
+    ],
+};
 
 /// What senders' agents call the congestion control: of several in one kernel each has a name of its own, with its number behind.
 const NAME: &str = "lasthop_pbe";
 
 /// Agents for the senders of `law` that are told a capacity, and for the stations that tell one; with the congestion control of each such sender in
 /// `spec`. Nothing without such senders.
-pub fn add(program: PathBuf, scenario: &Scenario, law: &SetUp, spec: &mut Spec) {
+pub fn add(program: &Path, scenario: &Scenario, law: &SetUp, spec: &mut Spec) {
     let hosts = scenario.hosts();
     let told = |host: &HostId| law.sender(&hosts[host.index()].name).transport() == Transport::ReceiverFeedback;
     let all: Vec<HostId> = (0..hosts.len()).map(|place| HostId(place as u16)).filter(told).collect();
@@ -32,43 +46,61 @@ pub fn add(program: PathBuf, scenario: &Scenario, law: &SetUp, spec: &mut Spec) 
     if senders.is_empty() {
         senders.push(*first);
     }
-    let sender = |host: HostId| {
+    for host in &senders {
         let name = names.next().unwrap_or_else(|| NAME.to_owned());
         let mut arguments = words("pbe sender --cgroup {cgroup} --name");
         arguments.push(name.clone());
         arguments.extend(flags(law.sender(&hosts[host.index()].name), true));
-        PbeSenderSpec { host, name, arguments }
-    };
-    let senders: Vec<PbeSenderSpec> = senders.into_iter().map(sender).collect();
-    for host in &all {
-        let own = senders.iter().find(|sender| sender.host == *host).unwrap_or(&senders[0]);
-        spec.congestion[host.index()].clone_from(&own.name);
+        let called = format!("the sender's agent on {}", spec.host_name(*host));
+        spec.programs.push(ProgramSpec {
+            brings: Some(name),
+            ready: Ready::Spoken,
+            account: Some(ACCOUNT),
+            ..ProgramSpec::new(called, *host, program.to_owned(), arguments)
+        });
     }
-    let law = law.sender(&hosts[first.index()].name);
-    let receivers = receivers(scenario, law);
-    spec.pbe = Some(PbeSpec { program, senders, receivers });
+    let brought: Vec<(HostId, String)> =
+        spec.programs.iter().filter_map(|program| Some((program.host, program.brings.clone()?))).collect();
+    for host in &all {
+        let own = brought.iter().find(|(of, _)| of == host).unwrap_or(&brought[0]);
+        spec.congestion[host.index()].clone_from(&own.1);
+    }
+    add_receivers(program, scenario, law.sender(&hosts[first.index()].name), &senders, spec);
 }
 
 /// An agent on each station that decodes its cell. Its pipes have their rows in order.
-fn receivers(scenario: &Scenario, law: &Choice) -> Vec<PbeReceiverSpec> {
-    let Hop::Cell(plan) = scenario.hop() else { return Vec::new() };
-    let decoding = plan.params().stations.iter().enumerate().filter(|(_, station)| station.decodes);
-    let receiver = |station: usize| {
+fn add_receivers(program: &Path, scenario: &Scenario, law: &Choice, senders: &[HostId], spec: &mut Spec) {
+    let Hop::Cell(plan) = scenario.hop() else { return };
+    let cell = plan.params();
+    for (place, station) in cell.stations.iter().enumerate().filter(|(_, station)| station.decodes) {
         let mut arguments = words("pbe receiver --cgroup {cgroup} --rnti");
-        arguments.push(plan.rnti(station).0.to_string());
+        arguments.push(plan.rnti(place).0.to_string());
         arguments.extend(["--window".to_owned(), "1 ms".to_owned()]);
         arguments.extend(flags(law, false));
-        PbeReceiverSpec { station, arguments, carrier: words("--dci {control} --prb {prb}") }
-    };
-    decoding.map(|(station, _)| receiver(station)).collect()
+        // Its primary cell comes first.
+        let count = cell.carriers.len();
+        for turn in 0..count.min(usize::from(station.carriers)) {
+            let carrier = (usize::from(station.primary) + turn) % count;
+            arguments.extend(words(&format!("--dci {{control:{carrier}}} --prb {}", cell.carriers[carrier])));
+        }
+        // Connections at least, since fetches have more than one.
+        let told = |stream: &&Stream| {
+            let over_tcp = matches!(stream.kind, StreamKind::Bulk { .. } | StreamKind::Fetch { .. });
+            over_tcp && senders.contains(&stream.from) && spec.station_of(stream.to) == Some(place)
+        };
+        let expected = spec.streams.iter().filter(told).count() as u64;
+        let host = Scenario::station_host(place);
+        let called = format!("the receiver's agent on {}", spec.host_name(host));
+        spec.programs.push(ProgramSpec {
+            ready: Ready::Spoken,
+            account: Some(AccountSpec { line: "pbe_receiver", expected, ..ACCOUNT }),
+            ..ProgramSpec::new(called, host, program.to_owned(), arguments)
+        });
+    }
 }
 
 /// The parameters that one end looks at, as flags of its agent.
 fn flags(law: &Choice, of_sender: bool) -> impl Iterator<Item = String> {
     let own = law.values().into_iter().filter(move |(param, _)| OF_SENDERS.contains(&param.key) == of_sender);
     own.flat_map(|(param, value)| [format!("--{}", param.key), value.to_string()])
-}
-
-fn words(line: &str) -> Vec<String> {
-    line.split(' ').map(str::to_owned).collect()
 }

@@ -1,14 +1,12 @@
 //! Runs a plan.
 
-use crate::{ExperimentError, Place, Plan, agent, carrier, host, pbe, terminal, tunnel};
+use crate::{ExperimentError, Place, Plan, agent, carrier, host, pbe, regulated, terminal, tunnel};
 use lasthop_lab::{LabError, Spec, Stop};
-use lasthop_laws::{Place as Where, Transport};
-use lasthop_report::{
-    AgentAccount, Incomplete, Lateness, Regulated, Run, RunInfo, RunRecord, RunStatus, Summary, TerminalAccount,
-};
+use lasthop_laws::Transport;
+use lasthop_report::{Incomplete, Lateness, Run, RunInfo, RunRecord, RunStatus, Summary};
 use lasthop_scenario::{Scenario, SetUp};
 use lasthop_sim::SimError;
-use lasthop_units::{Span, Time};
+use lasthop_units::Span;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -179,27 +177,21 @@ fn undisturbed<R, E>(tries: usize, mut run: impl FnMut() -> Result<(R, RunStatus
 /// [`ExperimentError::OwnProgram`] if the running program cannot find itself.
 pub fn lab_spec(scenario: &Scenario, law: &SetUp, seed: u64) -> Result<Spec, ExperimentError> {
     let mut spec = Spec::of(scenario, law, seed);
-    let mut terminals = Vec::new();
-    let program = || std::env::current_exe().map_err(ExperimentError::OwnProgram);
+    let program = std::env::current_exe().map_err(ExperimentError::OwnProgram)?;
     if let Some(choice) = law.agent() {
-        spec.agent = Some(agent::command(program()?, choice));
+        agent::add(&program, choice, &mut spec);
     }
-    if let Some(choice) = law.regulator() {
-        spec.tunnel = Some(tunnel::commands(program()?, choice, law.frames()));
-    }
-    for (station, host) in spec.stations().into_iter().enumerate() {
-        if let Some(part) = law.part(Where::Terminal, host) {
-            terminals.push(terminal::command(program()?, station, &part.law));
-        }
-    }
-    spec.terminals = terminals;
     for (carrier, host) in spec.carriers.iter_mut().zip(scenario.hosts()) {
-        *carrier = program().map(|program| carrier::command(program, law.sender(&host.name)))?;
+        *carrier = carrier::command(program.clone(), law.sender(&host.name));
     }
     if law.senders().any(|sender| sender.transport() == Transport::Atp) {
-        spec.relay = Some(carrier::relay(program()?, spec.carried_ports()));
+        carrier::add_relays(&program, &mut spec);
     }
-    pbe::add(program()?, scenario, law, &mut spec);
+    if let Some(choice) = law.regulator() {
+        tunnel::add(&program, choice, law.frames(), &mut spec);
+    }
+    terminal::add(&program, law, &mut spec);
+    pbe::add(&program, scenario, law, &mut spec);
     Ok(spec)
 }
 
@@ -218,12 +210,13 @@ fn emulate(
     };
     progress.begun(number, &law.name, seed);
     let spec = lab_spec(plan.scenario, law, seed)?;
-    let outcome = lasthop_lab::run(&spec, |done| progress.advanced(number, done, total), stop).map_err(failed)?;
+    let mut outcome = lasthop_lab::run(&spec, |done| progress.advanced(number, done, total), stop).map_err(failed)?;
     progress.ended(number);
     let mut recorder = spec.recorder();
     if plan.keep_packets {
         recorder.keep_packets();
     }
+    let regulated = regulated::of_run(&spec, &mut outcome, &mut recorder);
     let record = outcome.record_into(recorder, &spec);
     let status = RunStatus {
         law: law.name.clone(),
@@ -231,11 +224,8 @@ fn emulate(
         duration_s: began.elapsed().as_secs_f64(),
         lateness: outcome.lateness.iter().map(|(kind, late)| (kind.name().to_owned(), lateness(late))).collect(),
         doubts: doubts(&outcome),
-        regulated: spec.tunnel.as_ref().map(|_| regulated(&spec, &outcome)).unwrap_or_default(),
-        agent: outcome.agents.iter().cloned().reduce(AgentAccount::and),
-        terminals: outcome.terminals.iter().cloned().reduce(TerminalAccount::and),
-        relays: outcome.relays.clone(),
-        pbe: outcome.pbe,
+        regulated,
+        accounts: outcome.accounts,
         repeated: 0,
     };
     Ok((Run { law: law.name.clone(), seed, record }, status))
@@ -245,16 +235,6 @@ fn emulate(
 pub(crate) fn doubts(outcome: &lasthop_lab::Outcome) -> Vec<String> {
     let shared = (!outcome.realtime).then(|| NOT_REAL_TIME.to_owned());
     outcome.doubts.iter().map(ToString::to_string).chain(shared).collect()
-}
-
-/// What came of the proxy's law, station by station, in the measuring window.
-fn regulated(spec: &Spec, outcome: &lasthop_lab::Outcome) -> Vec<Regulated> {
-    let window = (Time::ZERO + spec.warm_up, Time::ZERO + spec.duration);
-    let of = |(place, name): (usize, &str)| {
-        let station = Scenario::station_node(place);
-        lasthop_lab::regulated::summarise(name, station, &outcome.slots, &outcome.hop, window)
-    };
-    spec.stations().into_iter().enumerate().map(of).collect()
 }
 
 fn lateness(summary: &lasthop_lab::Summary) -> Lateness {

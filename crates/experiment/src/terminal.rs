@@ -1,15 +1,40 @@
 //! The command lines of the agents that the lab starts on stations: what an operator would type.
 
-use crate::agent;
-use lasthop_lab::TerminalSpec;
-use lasthop_laws::Choice;
-use std::path::PathBuf;
+use crate::agent::{flags, words};
+use lasthop_lab::{AccountSpec, Cause, ProgramSpec, Ready, Spec, address, topology};
+use lasthop_laws::Place;
+use lasthop_scenario::{Scenario, SetUp};
+use lasthop_signals::MacAddress;
+use std::path::Path;
 
-/// `program host …` on a station, by its place among the scenario's, with the law and its parameters. What is in braces is filled in
-/// by the lab.
-pub fn command(program: PathBuf, station: usize, choice: &Choice) -> TerminalSpec {
-    let line = "host --iface {iface} --cgroup {cgroup} --key {key} --bss {bss} --log {log}";
-    let mut arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
-    arguments.extend(agent::flags(choice));
-    TerminalSpec { program, station, arguments }
+const ACCOUNT: AccountSpec = AccountSpec {
+    line: "terminal",
+    name: "terminals",
+    by_host: false,
+    expected: 0,
+    doubts: &[
+        (Cause::Silent, "the agents of {n} stations gave no account of themselves"),
+        (Cause::Idle("adopted"), "the agents of {n} stations looked after no connection"),
+    ],
+};
+
+/// `program host …` on each station with a law of `set_up` that bounds its windows, with that law and its parameters.
+pub fn add(program: &Path, set_up: &SetUp, spec: &mut Spec) {
+    // None changes access points: they are one network.
+    let bssid = spec.access_points().first().map(|ap| MacAddress(address::mac(topology::LAST, *ap)));
+    let stations: Vec<String> = spec.stations().into_iter().map(str::to_owned).collect();
+    for (station, name) in stations.iter().enumerate() {
+        let (Some(part), Some(bssid)) = (set_up.part(Place::Terminal, name), bssid) else { continue };
+        let mut arguments = words("host --iface {iface} --cgroup {cgroup} --key {network-key} --log {log} --bss");
+        arguments.push(bssid.to_string());
+        arguments.extend(flags(&part.law));
+        let host = Scenario::station_host(station);
+        spec.programs.push(ProgramSpec {
+            log: Some(format!("terminal-{}.log", Scenario::station_node(station).0)),
+            // It logs its first look once everything is open.
+            ready: Ready::Logged,
+            account: Some(ACCOUNT),
+            ..ProgramSpec::new(format!("the terminal's agent on {name}"), host, program.to_owned(), arguments)
+        });
+    }
 }

@@ -1,31 +1,24 @@
 //! Why a run should not be believed.
 
-use crate::agent::Left;
 use crate::log::EmulatorLog;
 use crate::outcome::{Doubt, LATEST};
-use lasthop_report::{AgentAccount, PbeAccount, RelayAccount, TerminalAccount};
+use crate::programs::Left;
+use crate::spec::{AccountSpec, Cause};
+use lasthop_report::Account;
+use lasthop_report::account::counter;
 use lasthop_units::Span;
 
-/// What was lost because somebody was late.
+/// What was lost because a reader was late.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Unread {
     /// Packets that interfaces dropped.
     pub dropped: u64,
     /// Datagrams that stations' programs did not take.
     pub datagrams: u64,
-    /// Frames of monitors that stations' agents did not take.
-    pub frames: u64,
 }
 
-/// What makes a run unreliable.
-pub(crate) fn of_run(
-    log: &EmulatorLog,
-    unread: Unread,
-    late_start: Span,
-    agents: usize,
-    accounts: &[AgentAccount],
-) -> Vec<Doubt> {
-    let driver_losses: u64 = accounts.iter().map(|account| account.driver_losses).sum();
+/// What makes a run unreliable, its programs apart.
+pub(crate) fn of_run(log: &EmulatorLog, unread: Unread, late_start: Span) -> Vec<Doubt> {
     let late = log.lateness.summaries().into_iter().filter(|(_, summary)| summary.p99 > LATEST);
     let late = late.map(|(kind, summary)| Doubt::Late(kind, summary.p99));
     let found = [
@@ -33,69 +26,81 @@ pub(crate) fn of_run(
         (unread.dropped > 0).then_some(Doubt::InterfaceDrops(unread.dropped)),
         (log.refused > 0).then_some(Doubt::Refused(log.refused)),
         (unread.datagrams > 0).then_some(Doubt::UnreadDatagrams(unread.datagrams)),
-        (unread.frames > 0).then_some(Doubt::UnreadFrames(unread.frames)),
         (log.unread_reports > 0).then_some(Doubt::UnreadReports(log.unread_reports)),
         (log.unread_subframes > 0).then_some(Doubt::UnreadSubframes(log.unread_subframes)),
-        (driver_losses > 0).then_some(Doubt::DriverSilent(driver_losses)),
-        (accounts.len() < agents).then_some(Doubt::AgentSilent),
     ];
     found.into_iter().flatten().chain(late).collect()
 }
 
-/// Why a run with so many stations' agents should not be believed.
-pub(crate) fn of_terminals(had: usize, accounts: &[TerminalAccount]) -> impl Iterator<Item = Doubt> {
-    let (silent, idle) = (had - accounts.len(), accounts.iter().filter(|account| account.adopted == 0).count());
-    let found = [(silent > 0).then_some(Doubt::TerminalsSilent(silent)), (idle > 0).then_some(Doubt::NotAdopted(idle))];
-    found.into_iter().flatten()
+/// What the programs' accounts of themselves say against a run, name by name.
+pub(crate) fn of_programs(left: &[Left]) -> Vec<Doubt> {
+    let of = |left: &'_ Left| left.spec.account.clone().map(|of| (of, left.account.clone()));
+    let all: Vec<(AccountSpec, Option<Account>)> = left.iter().filter_map(of).collect();
+    let mut names: Vec<&str> = all.iter().map(|(of, _)| of.name).collect();
+    names.dedup();
+    let judged = names.into_iter().flat_map(|name| {
+        let group: Vec<_> = all.iter().filter(|(of, _)| of.name == name).collect();
+        let doubts = group[0].0.doubts;
+        let found = move |(cause, says): &(Cause, &str)| {
+            let n = extent(*cause, &group);
+            (n > 0).then(|| Doubt::OfPrograms(says.replace("{n}", &n.to_string())))
+        };
+        doubts.iter().filter_map(found).collect::<Vec<_>>()
+    });
+    judged.collect()
 }
 
-/// Why a run with relays should not be believed.
-pub(crate) fn of_relays<'a>(
-    silent: usize,
-    accounts: impl Iterator<Item = &'a RelayAccount>,
-) -> impl Iterator<Item = Doubt> {
-    let losses: u64 = accounts.map(|account| account.driver_losses).sum();
-    let found =
-        [(silent > 0).then_some(Doubt::RelaysSilent(silent)), (losses > 0).then_some(Doubt::DelayUnknown(losses))];
-    found.into_iter().flatten()
-}
-
-/// Why a run with the pair of PBE-CC should not be believed, in which so many connections at least were to be told.
-pub(crate) fn of_pbe(expected: u64, left: &[Left<PbeAccount>]) -> impl Iterator<Item = Doubt> {
-    let accounts = || left.iter().filter_map(|left| left.account);
-    let silent = left.len() - accounts().count();
-    let lost: u64 = accounts().map(|account| account.lost).sum();
-    let agreed: u64 = accounts().map(|account| account.agreed).sum();
-    let found = [
-        (silent > 0).then_some(Doubt::PbeSilent(silent)),
-        (lost > 0).then_some(Doubt::UnreadArrivals(lost)),
-        (agreed < expected).then_some(Doubt::NotAgreed(expected - agreed)),
-    ];
-    found.into_iter().flatten()
+/// How much there is of a cause among the accounts of one name.
+fn extent(cause: Cause, group: &[&(AccountSpec, Option<Account>)]) -> u64 {
+    let accounts = || group.iter().filter_map(|(_, account)| account.as_ref());
+    let sum = |name: &str| accounts().map(|account| counter(account, name)).sum::<u64>();
+    match cause {
+        Cause::Silent => (group.len() - accounts().count()) as u64,
+        Cause::Counted(name) => sum(name),
+        Cause::Idle(name) => accounts().filter(|account| counter(account, name) == 0).count() as u64,
+        Cause::Short(name) => group.iter().map(|(of, _)| of.expected).sum::<u64>().saturating_sub(sum(name)),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::ProgramSpec;
+    use lasthop_signals::HostId;
+    use serde_json::json;
 
-    #[test]
-    fn a_run_with_late_monitor_reads_is_unreliable() {
-        let of = |frames| {
-            let unread = Unread { frames, ..Unread::default() };
-            of_run(&EmulatorLog::default(), unread, Span::ZERO, 0, &[])
-        };
-        assert_eq!((of(0), of(3)), (vec![], vec![Doubt::UnreadFrames(3)]));
-        assert!(of(3)[0].to_string().contains("did not read 3 frames of their monitors"));
+    const DOUBTS: &[(Cause, &str)] = &[
+        (Cause::Silent, "{n} are silent"),
+        (Cause::Counted("lost"), "{n} were lost"),
+        (Cause::Idle("adopted"), "{n} adopted none"),
+        (Cause::Short("agreed"), "{n} did not agree"),
+    ];
+
+    /// A program's leavings with an account of these counters, of which `expected` connections should agree.
+    fn left(name: &'static str, expected: u64, account: Option<serde_json::Value>) -> Left {
+        let mut spec = ProgramSpec::new(name.to_owned(), HostId(0), "true".into(), Vec::new());
+        spec.account = Some(AccountSpec { line: name, name, by_host: false, expected, doubts: DOUBTS });
+        let account = account.and_then(|account| account.as_object().cloned());
+        Left { spec, account, log: String::new(), said: String::new() }
+    }
+
+    fn told(left: &[Left]) -> Vec<String> {
+        of_programs(left).iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn a_pbe_run_is_reliable_if_all_ends_agreed_and_kept_up() {
-        let left = |account| Left { account, said: String::new() };
-        let account = |agreed, lost| Some(PbeAccount { agreed, lost, ..PbeAccount::default() });
-        let of = |expected, left: &[Left<PbeAccount>]| of_pbe(expected, left).collect::<Vec<_>>();
-        let both = [left(account(0, 0)), left(account(2, 0))];
-        assert_eq!((of(2, &both), of(3, &both)), (vec![], vec![Doubt::NotAgreed(1)]));
-        let wrong = [left(None), left(account(2, 7))];
-        assert_eq!(of(2, &wrong), [Doubt::PbeSilent(1), Doubt::UnreadArrivals(7)]);
+        let account = |agreed, lost| Some(json!({"agreed": agreed, "lost": lost, "adopted": 1}));
+        let both = |expected| [left("pbe", 0, account(0, 0)), left("pbe", expected, account(2, 0))];
+        assert_eq!((told(&both(2)), told(&both(3))), (vec![], vec!["1 did not agree".to_owned()]));
+        let wrong = [left("pbe", 0, None), left("pbe", 2, account(2, 7))];
+        assert_eq!(told(&wrong), ["1 are silent", "7 were lost"]);
+    }
+
+    #[test]
+    fn programs_of_one_name_are_judged_together_and_others_apart() {
+        let idle = json!({"adopted": 0});
+        let all = [left("one", 0, Some(idle.clone())), left("one", 0, Some(idle)), left("two", 0, None)];
+        assert_eq!(told(&all), ["2 adopted none", "1 are silent"]);
     }
 }

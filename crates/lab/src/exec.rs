@@ -6,12 +6,11 @@ use crate::error::{LabError, Result};
 use crate::netns::Namespace;
 use crate::processes;
 use crate::program::{Program, STEP};
-use crate::spec::Spec;
+use crate::spec::{Spec, forwarded};
 use crate::stop::Stop;
 use crate::traffic::all::Traffic;
 use crate::traffic::iperf3::{self, Server};
 use crate::traffic::{Period, TICK};
-use crate::tunnel::{self, DOOR};
 use crate::world::World;
 use lasthop_scenario::Scenario;
 use lasthop_signals::HostId;
@@ -87,16 +86,13 @@ pub fn exec(exec: &Exec<'_>, begun: impl FnOnce(&Setting), stop: &Stop) -> Resul
     spec.check_for_programs()?;
     let has_iperf3 = exec.host != Scenario::SERVER && iperf3::is_installed();
     let server = spec.address(Scenario::SERVER, Scenario::station_host(0));
-    if let Some(tunnel) = &mut spec.tunnel
-        && has_iperf3
-    {
-        // It cannot ask the agent for a connection.
-        let server = SocketAddr::new(server, iperf3::PORT);
-        let local = tunnel::forwarded(iperf3::PORT);
-        let fill = |argument: &String| {
-            argument.replace("{local}", &local.to_string()).replace("{target}", &server.to_string())
-        };
-        tunnel.station.extend(tunnel.forward.iter().map(fill));
+    if has_iperf3 {
+        // It cannot ask for a connection.
+        let (local, server) = (forwarded(iperf3::PORT), SocketAddr::new(server, iperf3::PORT));
+        for program in &mut spec.programs {
+            let more: Vec<String> = program.forwarding(local, server).collect();
+            program.arguments.extend(more);
+        }
     }
     let mut world = match World::build(&spec, false, stop) {
         // A signal interrupts system calls, and so may make anything fail.
@@ -105,17 +101,17 @@ pub fn exec(exec: &Exec<'_>, begun: impl FnOnce(&Setting), stop: &Stop) -> Resul
     };
     let stayed = stay(exec, &spec, &mut world, has_iperf3, begun, stop);
     let dropped = world.dropped();
-    world.kill_programs();
-    let World { emulator, tunnel, agents, terminals, relays, pbe, hosts, run, .. } = world;
+    world.programs.kill();
+    let World { emulator, programs, hosts, run, .. } = world;
     // Its error comes first: if it failed, everything else failed because of it.
     let log = emulator.finish();
-    drop((tunnel, agents, terminals, relays, pbe));
+    drop(programs);
     processes::end_all(hosts.all().map(Namespace::file));
     drop(hosts);
     drop(run);
     let (log, stayed) = (log?, stayed?);
     let unread = Unread { dropped: dropped?, ..Unread::default() };
-    let found = doubts::of_run(&log, unread, Span::ZERO, 0, &[]);
+    let found = doubts::of_run(&log, unread, Span::ZERO);
     let doubts = found.iter().map(ToString::to_string).chain(stayed.complaint).collect();
     Ok(Exited { status: stayed.status, doubts })
 }
@@ -139,12 +135,8 @@ fn stay(
         congestion::set_default(host, congestion)?;
     }
     let server = if has_iperf3 { Server::start(&world.hosts.server, stop)? } else { None };
-    let is_station = spec.station_of(exec.host).is_some();
-    let setting = Setting {
-        address: spec.address(exec.host, exec.host),
-        iperf3: server.is_some(),
-        proxy: (spec.tunnel.is_some() && is_station).then_some(DOOR),
-    };
+    let setting =
+        Setting { address: spec.address(exec.host, exec.host), iperf3: server.is_some(), proxy: spec.door(exec.host) };
     let (clock, end) = (world.clock, Time::ZERO + spec.duration);
     let period = Period { clock, start: Time::ZERO, end, stop: Stop::default() };
     let start = || Traffic::start(spec, &world.hosts, &period, world.emulator.pinned_cpu());
@@ -187,7 +179,7 @@ fn accompany(
         }
         if world.has_ended() {
             program.end(Span::ZERO)?;
-            return Err(world.complaint().unwrap_or(LabError::Stopped));
+            return Err(world.programs.complaint().unwrap_or(LabError::Stopped));
         }
         if let Some(traffic) = traffic.as_deref_mut() {
             traffic.start_due_programs(spec, &world.hosts)?;

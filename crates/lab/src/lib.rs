@@ -4,7 +4,6 @@
 //! That thread drives the same hop models as the simulator, by `CLOCK_MONOTONIC`, and records how late it was.
 
 pub mod address;
-mod agent;
 mod cgroup;
 mod child;
 mod classify;
@@ -26,21 +25,18 @@ pub mod monitor;
 mod netlink;
 mod netns;
 mod outcome;
-mod pbe;
 mod pinned_cpu;
 mod processes;
 mod program;
+mod programs;
 mod record;
-pub mod regulated;
 mod run_dir;
 pub mod sched;
 mod spec;
 mod stop;
 mod tap;
-mod terminal;
 pub mod topology;
 pub mod traffic;
-mod tunnel;
 mod world;
 
 pub use clean::{Cleaned, clean};
@@ -54,7 +50,7 @@ pub use netns::Namespace;
 pub use outcome::{Doubt, LATEST, Outcome, StreamLog};
 pub use pinned_cpu::PinnedCpu;
 pub use run_dir::{PREFIX, RunDir};
-pub use spec::{AgentSpec, CarrierSpec, PbeReceiverSpec, PbeSenderSpec, PbeSpec, Spec, TerminalSpec, TunnelSpec};
+pub use spec::{AccountSpec, CarrierSpec, Cause, DOOR, ProgramSpec, Ready, Spec};
 pub use stop::Stop;
 pub use tap::{MTU, Tap};
 pub use world::run;

@@ -8,10 +8,9 @@ use crate::traffic::carried::CarriedLog;
 use crate::traffic::fetch::Fetch;
 use crate::traffic::iperf3::Iperf3Log;
 use crate::traffic::probe::Probe;
-use lasthop_laws::observation::Slot;
-use lasthop_report::{AgentAccount, PbeAccount, RelayAccount, TerminalAccount};
 use lasthop_signals::Node;
 use lasthop_units::{Rate, Span, Time};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -30,24 +29,14 @@ pub struct Outcome {
     pub realtime: bool,
     /// Why the run should not be believed; empty if it may be.
     pub doubts: Vec<Doubt>,
-    /// What the agent printed to its standard error; empty without one.
-    pub agent_said: String,
-    /// What the edge proxy logged; empty without one.
-    pub slots: Vec<Slot>,
-    /// What the edge proxy and the stations' agents printed to their standard errors.
-    pub tunnel_said: String,
-    /// The accounts of those agents that gave one, in the order of their access points.
-    pub agents: Vec<AgentAccount>,
-    /// The accounts of stations' agents that bound windows, in the order of their stations.
-    pub terminals: Vec<TerminalAccount>,
-    /// What those printed to their standard errors.
-    pub terminals_said: String,
-    /// The accounts of relays, by the name of their node.
-    pub relays: BTreeMap<String, RelayAccount>,
-    /// The accounts of PBE-CC's agents as one.
-    pub pbe: Option<PbeAccount>,
-    /// What those printed to their standard errors.
-    pub pbe_said: String,
+    /// What programs beside the traffic printed to standard error, each line with the program's name.
+    pub said: String,
+    /// What they say that they have done, by the names of their accounts: added up, or by the names of hosts.
+    pub accounts: BTreeMap<String, Value>,
+    /// What those of them that log have logged, by the names of their logs.
+    pub logs: BTreeMap<String, String>,
+    /// The world's beginning on `CLOCK_MONOTONIC`, by which programs log.
+    pub origin: Time,
 }
 
 /// One stream's log.
@@ -69,7 +58,7 @@ pub enum StreamLog {
 }
 
 /// Something that happened outside the models.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Doubt {
     /// Flows could begin only so long after the world did: the machine was busy with something else.
     LateStart(Span),
@@ -79,7 +68,7 @@ pub enum Doubt {
     InterfaceDrops(u64),
     /// An interface refused frames of the emulator.
     Refused(u64),
-    /// The agent missed driver reports.
+    /// Agents missed driver reports.
     UnreadReports(u64),
     /// A reader of a control channel missed so many subframes.
     UnreadSubframes(u64),
@@ -87,24 +76,8 @@ pub enum Doubt {
     UnreadDatagrams(u64),
     /// Stations' agents did not read so many frames of their monitor interfaces in time: what they reported is not what the radio did.
     UnreadFrames(u64),
-    /// So many times the agent heard no fresh driver report for so long that it released all windows.
-    DriverSilent(u64),
-    /// The agent ended without an account of itself: what it did is not known.
-    AgentSilent,
-    /// So many agents of stations ended without an account of themselves.
-    TerminalsSilent(usize),
-    /// So many stations that send had no connection that their agent looked after.
-    NotAdopted(usize),
-    /// So many agents of PBE-CC ended without an account of themselves.
-    PbeSilent(usize),
-    /// A station's agent of PBE-CC was too slow for so many packets.
-    UnreadArrivals(u64),
-    /// So many connections that PBE-CC was to send did not agree on its option.
-    NotAgreed(u64),
-    /// So many relays ended without an account of themselves.
-    RelaysSilent(usize),
-    /// So many times a relay no longer heard its node's driver.
-    DelayUnknown(u64),
+    /// What programs say of themselves, or do not say.
+    OfPrograms(String),
 }
 
 /// The 99th percentile of lateness up to which a run counts.
@@ -149,17 +122,7 @@ impl fmt::Display for Doubt {
             }
             Doubt::InterfaceDrops(n) => write!(f, "interfaces dropped {n} packets that no model dropped"),
             Doubt::Refused(n) => write!(f, "interfaces refused {n} frames"),
-            Doubt::DriverSilent(n) => write!(f, "the driver fell silent {n} times, and the agent released all windows"),
-            Doubt::AgentSilent => write!(f, "the agent gave no account of itself"),
-            Doubt::TerminalsSilent(n) => write!(f, "the agents of {n} stations gave no account of themselves"),
-            Doubt::NotAdopted(n) => write!(f, "the agents of {n} stations looked after no connection"),
-            Doubt::PbeSilent(n) => write!(f, "{n} agents of PBE-CC gave no account of themselves"),
-            Doubt::UnreadArrivals(n) => {
-                write!(f, "stations' agents were too slow for {n} packets: the machine was busy")
-            }
-            Doubt::NotAgreed(n) => write!(f, "{n} connections of PBE-CC did not agree on its option"),
-            Doubt::RelaysSilent(n) => write!(f, "the relays of {n} nodes gave no account of themselves"),
-            Doubt::DelayUnknown(n) => write!(f, "relays lost their drivers {n} times, and wrote no delays meanwhile"),
+            Doubt::OfPrograms(says) => f.write_str(says),
             Doubt::UnreadReports(n) => write!(f, "the agent missed {n} driver reports"),
             Doubt::UnreadSubframes(n) => write!(f, "a reader of a station's control channel missed {n} subframes"),
             Doubt::UnreadFrames(n) => {

@@ -74,10 +74,6 @@ impl Outcome {
                 recorder.hop_lost(loss.at, station);
             }
         }
-        for slot in &self.slots {
-            recorder.observed(slot.at, slot.station, &slot.seen);
-            recorder.observed_round(slot.at, None, &slot.seen);
-        }
         let mut meters = match aps.len() {
             1 => vec![HopMeter::new(matches!(spec.hop, Hop::Wifi(_)))],
             several => vec![HopMeter::of_one_of_several(); several],

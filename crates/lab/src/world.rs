@@ -1,6 +1,5 @@
 //! One run from beginning to end.
 
-use crate::agent::{Agent, driver_path};
 use crate::clean::clean;
 use crate::clock::Clock;
 use crate::control_channel::ControlChannels;
@@ -11,28 +10,26 @@ use crate::error::{LabError, Result};
 use crate::log::EmulatorLog;
 use crate::monitor::{Hears, Monitor, View};
 use crate::outcome::Outcome;
-use crate::pbe;
-use crate::regulated;
+use crate::programs::{Left, Programs, driver_path};
 use crate::run_dir::RunDir;
-use crate::spec::Spec;
+use crate::spec::{ProgramSpec, Spec};
 use crate::stop::Stop;
 use crate::tap::Tap;
-use crate::terminal;
 use crate::topology::{Hosts, LAST, WIRE};
 use crate::traffic::all::Traffic;
 use crate::traffic::{Period, TICK};
-use crate::tunnel::Tunnel;
 use lasthop_laws::atp::HopDelay;
 use lasthop_radio::cell::Cell;
 use lasthop_radio::star::Star;
 use lasthop_radio::trace;
 use lasthop_radio::wifi::Wifi;
 use lasthop_radio::wired::Wire;
-use lasthop_report::{AgentAccount, PbeAccount, RelayAccount, TerminalAccount};
+use lasthop_report::account::{self, Account};
 use lasthop_scenario::graph::{Cable, Link, Medium};
 use lasthop_scenario::{Hop, Scenario, Stream, StreamKind};
-use lasthop_signals::{HostId, Node};
+use lasthop_signals::Node;
 use lasthop_units::{Span, Time};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Runs `spec`: builds the hosts, brings the hops to life, lets traffic flow, takes everything down. `progress` is told
@@ -55,12 +52,7 @@ pub fn run(spec: &Spec, progress: impl FnMut(Span), stop: &Stop) -> Result<Outco
 pub(crate) struct World {
     // Given up in this order: first what acts, then where it acts, then the claim on all of it.
     pub(crate) emulator: Emulator,
-    pub(crate) tunnel: Option<Tunnel>,
-    pub(crate) agents: Vec<Agent>,
-    pub(crate) terminals: Vec<Agent>,
-    /// By the name of their node.
-    pub(crate) relays: Vec<(String, Agent)>,
-    pub(crate) pbe: Vec<Agent>,
+    pub(crate) programs: Programs,
     pub(crate) hosts: Hosts,
     pub(crate) clock: Clock,
     /// Packets that interfaces had dropped before it began to live.
@@ -80,61 +72,26 @@ impl World {
         let mut hosts = Hosts::of_graph(&run, &spec.graph, stop)?;
         let taps = std::mem::take(&mut hosts.taps);
         let dropped_before = hosts.dropped()?;
-        let bind = |node: Node| DriverSocket::bind(&driver_path(&run, node)).map(|driver| (node, driver));
-        let mut drivers = reporters(spec).into_iter().map(bind).collect::<Result<Vec<_>>>()?;
-        let agents = access_point_agents(spec, &hosts, &run, &mut drivers, stop)?;
-        let relays = relays(spec, &hosts, &run, &mut drivers, stop)?;
+        let bind = |(node, _)| DriverSocket::bind(&driver_path(&run, node)).map(|driver| (node, driver));
+        let mut drivers = spec.reporters().into_iter().map(bind).collect::<Result<Vec<_>>>()?;
         // A station's agent opens its monitor when it starts.
         let monitors = monitors(spec, &hosts)?;
         let controls = controls(spec, &run)?;
-        let start_tunnel = |tunnel| Tunnel::start(tunnel, spec, &hosts, &run, stop);
-        let tunnel = spec.tunnel.as_ref().map(start_tunnel).transpose()?;
-        let terminals = terminal::start_all(spec, &hosts, &run, stop)?;
-        let pbe = pbe::start_all(spec, &hosts, &run, stop)?;
+        // No driver speaks before the last of them is ready: an agent that waits long takes its driver for silent.
+        let programs = Programs::start(spec, &hosts, &run, &mut drivers, stop)?;
         let clock = Clock::start_after(HEAD_START);
         let emulator = Emulator::start(clock, segments(spec, logged, taps, (drivers, monitors, controls))?)?;
-        Ok(World { hosts, emulator, agents, terminals, relays, pbe, tunnel, clock, dropped_before, run })
+        Ok(World { hosts, emulator, programs, clock, dropped_before, run })
     }
 
     /// True if something that should live as long as the world has ended.
     pub(crate) fn has_ended(&mut self) -> bool {
-        let agent_ended = self.agents.iter_mut().any(Agent::has_ended);
-        let tunnel_ended = self.tunnel.as_mut().is_some_and(Tunnel::has_ended);
-        let terminal_ended = self.terminals.iter_mut().any(Agent::has_ended);
-        let relay_ended = self.relays.iter_mut().any(|(_, relay)| relay.has_ended());
-        let pbe_ended = self.pbe.iter_mut().any(Agent::has_ended);
-        self.emulator.has_ended() || agent_ended || tunnel_ended || terminal_ended || relay_ended || pbe_ended
+        self.emulator.has_ended() || self.programs.has_ended()
     }
 
     /// Packets that interfaces have dropped outside the models since it began.
     pub(crate) fn dropped(&self) -> Result<u64> {
         Ok(self.hosts.dropped()?.saturating_sub(self.dropped_before))
-    }
-
-    /// Kills its programs. Nobody will read their farewells.
-    pub(crate) fn kill_programs(&mut self) {
-        self.agents.iter_mut().for_each(Agent::kill);
-        self.tunnel.iter_mut().for_each(Tunnel::kill);
-        self.terminals.iter_mut().for_each(Agent::kill);
-        self.relays.iter_mut().for_each(|(_, relay)| relay.kill());
-        self.pbe.iter_mut().for_each(Agent::kill);
-    }
-
-    /// Why a program ended too early, if one has.
-    pub(crate) fn complaint(&mut self) -> Option<LabError> {
-        if let Some(place) = self.agents.iter_mut().position(Agent::has_ended) {
-            return Some(self.agents.swap_remove(place).explain());
-        }
-        if let Some(place) = self.terminals.iter_mut().position(Agent::has_ended) {
-            return Some(self.terminals.swap_remove(place).explain());
-        }
-        if let Some(place) = self.relays.iter_mut().position(|(_, relay)| relay.has_ended()) {
-            return Some(self.relays.swap_remove(place).1.explain());
-        }
-        if let Some(place) = self.pbe.iter_mut().position(Agent::has_ended) {
-            return Some(self.pbe.swap_remove(place).explain());
-        }
-        self.tunnel.take_if(Tunnel::has_ended).map(|mut tunnel| tunnel.explain())
     }
 }
 
@@ -159,7 +116,7 @@ fn attempt(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
     }
     if stop.is_raised() {
         // Nobody will read what the programs would say in the end, and somebody waits. They die while the traffic ends.
-        world.kill_programs();
+        world.programs.kill();
     }
     let harvest = traffic.finish();
     if stop.is_raised() {
@@ -167,38 +124,11 @@ fn attempt(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
     }
     let dropped = world.dropped()?;
     let untaken = world.hosts.untaken_datagrams()?;
-    if let Some(complaint) = world.complaint() {
+    if let Some(complaint) = world.programs.complaint() {
         return Err(complaint);
     }
-    let World { emulator, tunnel, agents, terminals, relays, pbe, hosts: _hosts, run: _run, .. } = world;
-    let tunnel_left = tunnel.map(|tunnel| tunnel.stop(stop)).transpose()?.unwrap_or_default();
-    let (mut agent_said, mut accounts, had) = (String::new(), Vec::new(), agents.len());
-    // All at once: their farewells need not add up.
-    agents.iter().for_each(Agent::ask);
-    terminals.iter().for_each(Agent::ask);
-    relays.iter().for_each(|(_, relay)| relay.ask());
-    pbe.iter().for_each(Agent::ask);
-    for agent in agents {
-        let ended = agent.stop(stop)?;
-        agent_said.push_str(&ended.stderr);
-        accounts.extend(AgentAccount::find(&ended.stdout));
-    }
-    let mut relayed = BTreeMap::new();
-    let mut silent_relays = 0;
-    for (node, relay) in relays {
-        match RelayAccount::find(&relay.stop(stop)?.stdout) {
-            Some(account) => drop(relayed.insert(node, account)),
-            None => silent_relays += 1,
-        }
-    }
-    let had_terminals = terminals.len();
-    let left = terminals
-        .into_iter()
-        .map(|terminal| terminal.leave(stop, TerminalAccount::find))
-        .collect::<Result<Vec<_>>>()?;
-    let terminals_said = left.iter().map(|left| left.said.as_str()).collect();
-    let terminals: Vec<TerminalAccount> = left.into_iter().filter_map(|left| left.account).collect();
-    let pbe = pbe.into_iter().map(|agent| agent.leave(stop, PbeAccount::find)).collect::<Result<Vec<_>>>()?;
+    let World { emulator, programs, hosts: _hosts, run: _run, .. } = world;
+    let left = programs.leave(stop)?;
     // Its error comes first: if it failed, everything else failed because of it.
     let log = emulator.finish()?;
     if ended_early || stop.is_raised() {
@@ -206,13 +136,9 @@ fn attempt(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
     }
     let streams = harvest?;
     progress(spec.duration);
-    let unread_frames = tunnel_left.station_logs.iter().map(|log| regulated::missed(log)).sum();
-    let unread = Unread { dropped, datagrams: untaken, frames: unread_frames };
-    let mut doubts = doubts::of_run(&log, unread, late_start, had, &accounts);
-    doubts.extend(doubts::of_terminals(had_terminals, &terminals));
-    doubts.extend(doubts::of_relays(silent_relays, relayed.values()));
-    doubts.extend(doubts::of_pbe(spec.told(), &pbe));
-    let slots = regulated::parse(&tunnel_left.log, clock.on_monotonic(Time::ZERO));
+    let unread = Unread { dropped, datagrams: untaken };
+    let mut doubts = doubts::of_run(&log, unread, late_start);
+    doubts.extend(doubts::of_programs(&left));
     let EmulatorLog { hops, lateness, realtime, .. } = log;
     let mut hops = hops.into_iter();
     let departures = hops.next().unwrap_or_default().departures;
@@ -224,23 +150,18 @@ fn attempt(spec: &Spec, mut progress: impl FnMut(Span), stop: &Stop) -> Result<O
         lateness: lateness.summaries(),
         realtime,
         doubts,
-        agent_said,
-        agents: accounts,
-        terminals,
-        terminals_said,
-        relays: relayed,
-        pbe: pbe.iter().filter_map(|left| left.account).reduce(PbeAccount::and),
-        pbe_said: pbe.iter().map(|left| left.said.as_str()).collect(),
-        slots,
-        tunnel_said: tunnel_left.said,
+        said: left.iter().map(|left| left.said.as_str()).collect(),
+        accounts: accounts(spec, &left),
+        logs: left.into_iter().map(|left| (left.spec.log.unwrap_or_default(), left.log)).collect(),
+        origin: clock.on_monotonic(Time::ZERO),
     })
 }
 
 /// Between the start of our threads and the world's beginning: by then all of them wait for it.
 const HEAD_START: Span = Span::from_millis(300);
 
-/// The stations' monitor interfaces: those that are wanted, which show all that is heard, and with a tunnel everybody's, for
-/// its agents measure there; they have no use for the frames of others.
+/// The stations' monitor interfaces: those that are wanted, which show all that is heard, and those of programs that measure
+/// there, which have no use for the frames of others.
 fn monitors(spec: &Spec, hosts: &Hosts) -> Result<Vec<Monitor>> {
     let Hop::Wifi(plan) = &spec.hop else { return Ok(Vec::new()) };
     let view = View::new(LAST, plan.params());
@@ -248,8 +169,27 @@ fn monitors(spec: &Spec, hosts: &Hosts) -> Result<Vec<Monitor>> {
         let hears = if spec.monitors.contains(&place) { Hears::All } else { Hears::Own };
         Monitor::create(&hosts.stations[place], Scenario::station_node(place), hears, view.clone())
     };
-    let wanted = |place: &usize| spec.tunnel.is_some() || spec.monitors.contains(place);
+    let measures = |place: usize| {
+        let of = |program: &&ProgramSpec| program.host == Scenario::station_host(place);
+        spec.programs.iter().filter(of).any(|program| program.asks_for("{monitor}"))
+    };
+    let wanted = |place: &usize| spec.monitors.contains(place) || measures(*place);
     (0..spec.stations().len()).filter(wanted).map(make).collect()
+}
+
+/// What programs say that they have done, by the names of their accounts.
+fn accounts(spec: &Spec, left: &[Left]) -> BTreeMap<String, Value> {
+    let mut accounts: BTreeMap<String, Account> = BTreeMap::new();
+    for one in left {
+        let (Some(of), Some(account)) = (&one.spec.account, one.account.clone()) else { continue };
+        let together = accounts.entry(of.name.to_owned()).or_default();
+        if of.by_host {
+            together.insert(spec.host_name(one.spec.host).to_owned(), account.into());
+        } else {
+            account::add(together, account);
+        }
+    }
+    accounts.into_iter().map(|(name, account)| (name, account.into())).collect()
 }
 
 /// The control channels of a cell's stations that decode them.
@@ -258,66 +198,6 @@ fn controls(spec: &Spec, run: &RunDir) -> Result<Vec<ControlChannels>> {
     let cell = plan.params();
     let decode = cell.stations.iter().enumerate().filter(|(_, station)| station.decodes);
     decode.map(|(place, _)| ControlChannels::make(run, Scenario::station_node(place), cell.carriers.len())).collect()
-}
-
-/// The nodes of the last hop with a socket of their driver: the access points, and all nodes of a mesh.
-fn reporters(spec: &Spec) -> Vec<Node> {
-    let ends = &spec.graph.links[usize::from(LAST.0)].ends;
-    let owned = (0..).map(Node).zip(ends);
-    let has = |end: &Option<HostId>| match end {
-        Some(Scenario::AP_HOST) => true,
-        Some(_) => spec.is_mesh(),
-        None => false,
-    };
-    owned.filter(|(_, end)| has(end)).map(|(node, _)| node).collect()
-}
-
-/// An agent on each radio of the access point. All start at once: no driver speaks before the last agent is ready, and
-/// an agent that waits long takes its driver for silent.
-fn access_point_agents(
-    spec: &Spec,
-    hosts: &Hosts,
-    run: &RunDir,
-    drivers: &mut [(Node, DriverSocket)],
-    stop: &Stop,
-) -> Result<Vec<Agent>> {
-    let (Some(agent), Some(ap)) = (&spec.agent, &hosts.ap) else { return Ok(Vec::new()) };
-    let mut started = Vec::new();
-    for (node, interface) in &hosts.radios {
-        let Some((_, driver)) = drivers.iter_mut().find(|(of, _)| of == node) else { continue };
-        let name = format!("the agent {}", agent.program.display());
-        let others = driver.admit();
-        started.push((*node, others, Agent::on_driver(agent, name, (ap, interface, &driver_path(run, *node)))?));
-    }
-    let ready = |(node, others, agent): (Node, usize, Agent)| {
-        let (_, driver) = drivers.iter_mut().find(|(of, _)| *of == node).expect("found above");
-        agent.once_on(driver, others, stop)
-    };
-    started.into_iter().map(ready).collect()
-}
-
-/// A relay on each node of the last hop that says what its delay is, by the node's name.
-fn relays(
-    spec: &Spec,
-    hosts: &Hosts,
-    run: &RunDir,
-    drivers: &mut [(Node, DriverSocket)],
-    stop: &Stop,
-) -> Result<Vec<(String, Agent)>> {
-    let Some(program) = &spec.relay else { return Ok(Vec::new()) };
-    let mut relays = Vec::new();
-    for (node, driver) in drivers {
-        let Some(owner) = spec.graph.links[usize::from(LAST.0)].ends[node.index()] else { continue };
-        let Some(host) = hosts.of(owner) else { continue };
-        let own = hosts.radios.iter().find(|(radio, _)| owner == Scenario::AP_HOST && radio == node);
-        let interface = own.map_or_else(|| hosts.interface(owner), |(_, name)| name.as_str());
-        let name = spec.host_name(owner).to_owned();
-        let others = driver.admit();
-        let at = (host, interface, &*driver_path(run, *node));
-        let relay = Agent::on_driver(program, format!("the relay on {name}"), at)?;
-        relays.push((name, relay.once_on(driver, others, stop)?));
-    }
-    Ok(relays)
 }
 
 /// The models, with the interfaces of their nodes.

@@ -18,6 +18,7 @@
 //! assert_eq!(record.figure(lasthop_report::Key::HopDelayMean).value(), Some(5.0));
 //! ```
 
+pub mod account;
 mod columns;
 mod combined;
 mod delays;
@@ -32,20 +33,18 @@ mod html;
 mod jitter;
 mod json;
 pub mod page;
-mod pbe;
 mod ratios;
 mod record;
 mod recorder;
-mod relay;
 mod rows;
 mod run;
 mod series;
 mod streams;
 mod summary;
 mod table;
-mod terminal;
 mod user_latency;
 
+pub use account::Account;
 pub use columns::{has_packets, write_packets, write_series};
 pub use combined::combined;
 pub use delays::Delays;
@@ -55,14 +54,11 @@ pub use figure::{Better, Column, Figure, Group, Key, Needs};
 pub use files::{ReportError, write_whole};
 pub use flows::Segments;
 pub use hop::HopMeter;
-pub use pbe::PbeAccount;
 pub use record::{PacketDelay, RunRecord, StationRecord};
 pub use recorder::{NOBODY, Recorder, Window};
-pub use relay::{RelayAccount, RelayedDevice};
 pub use rows::{ColumnKind, RowFile, RowValue};
-pub use run::{AgentAccount, Lateness, Regulated, Run, RunInfo, RunStatus, Verdict, World};
+pub use run::{Lateness, Regulated, Run, RunInfo, RunStatus, Verdict, World};
 pub use series::{Chart, Entity, Gauge, Held, Series, SeriesKind, Track, Whole};
 pub use streams::{Direction, StreamInfo, StreamRecord};
 pub use summary::{Incomplete, StreamSummary, Summary};
 pub use table::{Cell, Row, folded};
-pub use terminal::TerminalAccount;

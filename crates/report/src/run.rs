@@ -3,8 +3,9 @@
 //! [`RunInfo`] becomes `run.json`. Everything that may differ between two equal simulator runs (host, clock, duration)
 //! lives there, so that `result.json` can be compared byte by byte.
 
-use crate::{PbeAccount, RelayAccount, RunRecord, TerminalAccount};
+use crate::RunRecord;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The kind of world that a run took place in.
@@ -120,121 +121,15 @@ pub struct RunStatus {
     /// How many runs before this one the machine had disturbed (`--tries`).
     #[serde(default, skip_serializing_if = "is_zero")]
     pub repeated: usize,
-    /// What the access point's agent says it has done, if there was one that said so.
-    #[serde(default)]
-    pub agent: Option<AgentAccount>,
-    /// What the agents of stations that bound their own windows say they have done, together; none without them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub terminals: Option<TerminalAccount>,
-    /// What relays say they have done, by the name of their node; empty without them.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub relays: BTreeMap<String, RelayAccount>,
-    /// What the agents of PBE-CC on kernel TCP say they have done, together; none without them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pbe: Option<PbeAccount>,
+    /// What programs beside the traffic say that they have done, as their authors name it: their accounts added up, or by the
+    /// name of their host.
+    #[serde(flatten)]
+    pub accounts: BTreeMap<String, Value>,
 }
 
 /// What is always so is left out.
 fn is_zero(count: &usize) -> bool {
     *count == 0
-}
-
-/// An access point's agent's account of itself: the last line that it prints, and a part of `run.json`.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct AgentAccount {
-    /// How its programs were attached.
-    pub method: String,
-    /// It was in shadow mode: the windows were those that it would have ordered, and nothing was changed.
-    #[serde(default)]
-    pub shadow: bool,
-    /// Driver reports that it acted on.
-    pub intervals: u64,
-    /// Driver reports that were too old when they came.
-    pub stale_reports: u64,
-    /// Driver reports that were refused: they could not be read, or contradicted themselves, the one before or the time that had
-    /// passed.
-    #[serde(default)]
-    pub refused_reports: u64,
-    /// Times that the driver was silent for so long that all windows were released.
-    pub driver_losses: u64,
-    /// Flows that it managed.
-    pub flows: u64,
-    /// The most flows at once that it left alone, since nobody had said which station theirs is.
-    #[serde(default)]
-    pub strangers: u64,
-    /// The most flows at once with neither TCP timestamps nor an undisturbed handshake, which get no window: their round trip
-    /// cannot be told.
-    #[serde(default)]
-    pub untimed: u64,
-    /// Flows that left the table since no packet had used them for long.
-    #[serde(default)]
-    pub expired: u64,
-    /// Events of its program that were lost before it read them, and with them what was to be learned then.
-    #[serde(default)]
-    pub events_missed: u64,
-    /// Windows that it ordered or lifted.
-    pub orders: u64,
-    /// Windows that were near enough to what was in force.
-    pub orders_spared: u64,
-    /// The longest that the work of one interval took, microseconds.
-    pub longest_work_us: f64,
-    /// How long windows took to open in the end, milliseconds.
-    pub farewell_ms: f64,
-    /// Segments with a lowered window.
-    pub rewritten: u64,
-    /// Segments that passed untouched because nobody decided.
-    pub unattended: u64,
-    /// Segments that could not be read.
-    pub malformed: u64,
-    /// Flows that entered the program's table.
-    pub opened: u64,
-    /// Flows that lost their place in it to others.
-    pub evicted: u64,
-    /// Flows that found no place.
-    pub refused: u64,
-}
-
-impl AgentAccount {
-    /// The account as the line that an agent prints: `{"agent":{…}}`.
-    pub fn line(&self) -> String {
-        serde_json::json!({ "agent": self }).to_string()
-    }
-
-    /// This account and that of another agent beside it as one: counts together, the longest of times.
-    pub fn and(self, other: AgentAccount) -> AgentAccount {
-        AgentAccount {
-            method: self.method,
-            shadow: self.shadow,
-            intervals: self.intervals + other.intervals,
-            stale_reports: self.stale_reports + other.stale_reports,
-            refused_reports: self.refused_reports + other.refused_reports,
-            driver_losses: self.driver_losses + other.driver_losses,
-            flows: self.flows + other.flows,
-            strangers: self.strangers + other.strangers,
-            untimed: self.untimed + other.untimed,
-            expired: self.expired + other.expired,
-            events_missed: self.events_missed + other.events_missed,
-            orders: self.orders + other.orders,
-            orders_spared: self.orders_spared + other.orders_spared,
-            longest_work_us: self.longest_work_us.max(other.longest_work_us),
-            farewell_ms: self.farewell_ms.max(other.farewell_ms),
-            rewritten: self.rewritten + other.rewritten,
-            unattended: self.unattended + other.unattended,
-            malformed: self.malformed + other.malformed,
-            opened: self.opened + other.opened,
-            evicted: self.evicted + other.evicted,
-            refused: self.refused + other.refused,
-        }
-    }
-
-    /// The last account in what an agent printed; `None` if there is none.
-    pub fn find(printed: &str) -> Option<AgentAccount> {
-        #[derive(Deserialize)]
-        struct Line {
-            agent: AgentAccount,
-        }
-        printed.lines().rev().find_map(|line| serde_json::from_str::<Line>(line).ok()).map(|line| line.agent)
-    }
 }
 
 /// How an edge proxy served one station in the measuring window. What was not measured is absent.
@@ -333,13 +228,5 @@ mod tests {
         assert_eq!(json["verdict"]["reliable"], false);
         let back: RunInfo = serde_json::from_str(&info.to_json()).expect("fields of RunInfo");
         assert_eq!(back, info);
-    }
-
-    #[test]
-    fn an_agents_account_is_found_among_what_else_it_printed() {
-        let account = AgentAccount { method: "tcx".into(), driver_losses: 2, ..AgentAccount::default() };
-        let printed = format!("hello\n{{\"other\":1}}\n{}\n", account.line());
-        assert_eq!(AgentAccount::find(&printed), Some(account));
-        assert_eq!(AgentAccount::find("3 flows managed"), None);
     }
 }

@@ -10,6 +10,7 @@ mod count;
 pub mod quantity;
 mod rate;
 mod seed;
+pub mod serialise;
 pub mod stats;
 mod time;
 

@@ -39,7 +39,7 @@ fn ten_terminals_that_hear_each_other_carry_more_by_the_model() {
     let runs = info["runs"].as_array().expect("runs");
     for status in runs.iter().filter(|status| status["law"] != "cubic") {
         let account = &status["terminals"];
-        let all = ["adopted", "bounded", "terminals"].map(|field| account[field].as_u64());
+        let all = ["adopted", "bounded", "most_terminals"].map(|field| account[field].as_u64());
         assert_eq!(all, [Some(10); 3], "{status}");
     }
     let rate = |result: &Value, law: &str| mean(result, law, "throughput_mbit_s");

@@ -5,6 +5,7 @@ use lasthop_laws::oal::rwnd::Flow;
 use lasthop_laws::oal::rwnd::ways::WAYS;
 use lasthop_units::Time;
 use lasthop_wire::{FlowKey, ip};
+use serde::Serialize;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A flow's key: addresses and ports as on the wire (`struct rwnd_key`).
@@ -25,7 +26,7 @@ pub struct Key {
 }
 
 /// What the program counts apart from what stands in flows, summed over processors (`struct rwnd_counters`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 #[repr(C)]
 pub struct Counters {
     /// Windows lowered.
@@ -43,6 +44,7 @@ pub struct Counters {
     /// Segments of known flows that needed more than the program's short way.
     pub apart: u64,
     /// Events for which the ring had no room.
+    #[serde(skip)]
     pub missed: u64,
 }
 

@@ -16,8 +16,9 @@ use crate::tunnel::Say;
 use lasthop_laws::oal::rwnd::Flow;
 use lasthop_laws::{Decision, HopLaw, Why, observation};
 use lasthop_signals::{FlowId, HopReport, Node, Signal};
-use lasthop_units::{Bytes, Span, Time};
+use lasthop_units::{Bytes, Span, Time, serialise};
 use lasthop_wire::driver::Record;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io;
 
@@ -52,7 +53,7 @@ pub(super) trait Clock {
 }
 
 /// What the loop has done.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Tally {
     /// Driver reports that were acted on.
     pub intervals: u64,
@@ -74,14 +75,17 @@ pub struct Tally {
     /// Targets that were set or lifted.
     pub orders: u64,
     /// Targets that were not set, since what was in force was near enough.
+    #[serde(rename = "orders_spared")]
     pub spared: u64,
     /// Events of the program that were lost before they were read: what was to be learned then is not.
     pub events_missed: u64,
     /// Times that the driver went silent for longer than the age limit.
     pub driver_losses: u64,
     /// The longest that one interval's work has taken.
+    #[serde(rename = "longest_work_us", serialize_with = "serialise::micros")]
     pub longest_work: Span,
     /// How long it took in the end to open the windows that were limited.
+    #[serde(rename = "longest_farewell_ms", serialize_with = "serialise::millis")]
     pub farewell: Span,
 }
 

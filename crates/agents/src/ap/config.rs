@@ -7,6 +7,7 @@ use super::status::Viewer;
 use crate::tunnel::Say;
 use lasthop_signals::Node;
 use lasthop_units::Span;
+use serde::{Serialize, Serializer};
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -101,6 +102,12 @@ impl Method {
     }
 }
 
+impl Serialize for Method {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.name())
+    }
+}
+
 impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -111,18 +118,21 @@ impl fmt::Display for Method {
     }
 }
 
-/// What an agent has done.
-#[derive(Debug)]
+/// What an agent has done: its account of itself, as serialised.
+#[derive(Debug, Serialize)]
 pub struct Summary {
     /// How it was attached.
     pub method: Method,
     /// It was in shadow mode: what it ordered was not done.
     pub shadow: bool,
     /// What its loop did.
+    #[serde(flatten)]
     pub tally: Tally,
     /// What its eBPF program counted.
+    #[serde(flatten)]
     pub counters: Counters,
     /// Why the decision log ended early, if it did.
+    #[serde(skip)]
     pub log_error: Option<Error>,
 }
 

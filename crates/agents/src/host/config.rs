@@ -3,10 +3,12 @@
 use super::neighbours::{NOTICE_PORT, Refused};
 use crate::tunnel::{Error, Say};
 use lasthop_signals::MacAddress;
+use serde::Serialize;
 use std::path::PathBuf;
 
 /// How windows are bounded.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Way {
     /// By a congestion control that is the kernel's CUBIC within bounds (struct_ops): exact, upper and lower.
     Within,
@@ -87,8 +89,8 @@ impl Config {
     }
 }
 
-/// What a host's agent did.
-#[derive(Debug)]
+/// What a host's agent did: its account of itself, as serialised.
+#[derive(Debug, Serialize)]
 pub struct Summary {
     /// How windows were bounded.
     pub way: Way,
@@ -99,21 +101,24 @@ pub struct Summary {
     /// Connections that had bounds at some time.
     pub bounded: u64,
     /// Most terminals that sent at once, this one included.
+    #[serde(rename = "most_terminals")]
     pub terminals: u32,
     /// Notices sent.
     pub told: u64,
     /// Notices of others that counted.
     pub heard: u64,
     /// Datagrams without influence.
+    #[serde(serialize_with = "Refused::as_total")]
     pub refused: Refused,
     /// Times that the network changed.
     pub moves: u64,
     /// The log is incomplete for this reason.
+    #[serde(skip)]
     pub log_error: Option<Error>,
 }
 
 impl Summary {
-    pub(super) fn new(way: Way) -> Summary {
+    pub(crate) fn new(way: Way) -> Summary {
         Summary {
             way,
             looks: 0,

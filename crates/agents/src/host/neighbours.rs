@@ -11,6 +11,7 @@ use lasthop_signals::{MacAddress, Notice};
 use lasthop_units::{Rate, Span, Time};
 use lasthop_wire::notice::signed::{self, SIGNED_LEN, Signed, TAG_LEN};
 use ring::hmac;
+use serde::Serializer;
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, Socket, Type};
 use std::collections::BTreeMap;
 use std::io;
@@ -81,6 +82,10 @@ impl Refused {
     /// All of them.
     pub fn total(&self) -> u64 {
         self.forged + self.replayed + self.untimely + self.excess
+    }
+
+    pub(super) fn as_total<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u64(self.total())
     }
 }
 

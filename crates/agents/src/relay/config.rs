@@ -3,7 +3,8 @@
 use super::{Counters, Handled, MAX_DEVICES, MAX_PORTS, Measured};
 use crate::ap::Method;
 use crate::tunnel::{Error, Say};
-use lasthop_units::Span;
+use lasthop_units::{Span, serialise};
+use serde::Serialize;
 use std::path::PathBuf;
 
 /// Where `lasthop recv` listens if nothing else is said.
@@ -88,34 +89,42 @@ impl Config {
 }
 
 /// What a relay has done at one of its interfaces.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Device {
     /// Its name.
+    #[serde(rename = "dev")]
     pub name: String,
     /// How the program was attached.
     pub method: Method,
     /// What the program counted.
+    #[serde(flatten)]
     pub counters: Counters,
     /// What the kernel's tracepoints showed; `None` where D comes from elsewhere.
+    #[serde(flatten)]
     pub measured: Option<Measured>,
     /// The largest D that was told.
+    #[serde(rename = "largest_us", serialize_with = "serialise::whole_micros")]
     pub largest: Span,
 }
 
-/// What a relay has done.
-#[derive(Debug)]
+/// What a relay has done: its account of itself, as serialised.
+#[derive(Debug, Serialize)]
 pub struct Summary {
     /// Interface by interface.
     pub devices: Vec<Device>,
     /// Records of the driver that were used.
     pub records: u64,
     /// Messages of the driver that could not be read, or were too old.
+    #[serde(rename = "refused_records")]
     pub refused: u64,
     /// How often the driver went away.
+    #[serde(rename = "driver_losses")]
     pub losses: u64,
     /// What a handler at user level did; `None` if there was none.
+    #[serde(flatten)]
     pub handled: Option<Handled>,
     /// Why the log ended early, if it did.
+    #[serde(skip)]
     pub log_error: Option<Error>,
 }
 

@@ -31,13 +31,15 @@ pub use per_hop::{Handled, MarkCe, PerHop, Verdict};
 #[cfg(feature = "bpf")]
 pub use run::{Relay, clean};
 
+use serde::Serialize;
+
 /// Interfaces that one relay serves at most.
 pub const MAX_DEVICES: usize = 16;
 /// UDP ports that one relay looks at at most.
 pub const MAX_PORTS: usize = 8;
 
 /// What the program has counted at an interface.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Counters {
     /// Datagrams that are ours.
     pub seen: u64,
@@ -52,9 +54,10 @@ pub struct Counters {
 }
 
 /// What the kernel's tracepoints have shown of an interface.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Measured {
     /// Packets that the driver was done with; of those that are still to be segmented, their segments.
+    #[serde(rename = "measured")]
     pub done: u64,
     /// Packets that were dropped before the driver had them.
     pub dropped: u64,

@@ -6,6 +6,7 @@
 
 use lasthop_units::Span;
 use lasthop_wire::ip;
+use serde::Serialize;
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,13 +42,16 @@ impl PerHop for MarkCe {
 }
 
 /// What a handler did.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Handled {
     /// Packets that it saw.
+    #[serde(rename = "handled")]
     pub seen: u64,
     /// Packets that it changed.
+    #[serde(rename = "handled_changed")]
     pub changed: u64,
     /// Packets that it dropped.
+    #[serde(rename = "handled_dropped")]
     pub dropped: u64,
 }
 

@@ -145,8 +145,7 @@ impl Spec {
 
     fn check_congestion(&self, host: usize) -> Result<()> {
         let name = &self.congestion[host];
-        let mut brought = self.pbe.iter().flat_map(|pbe| &pbe.senders);
-        if brought.any(|sender| sender.name == *name) || congestion::exists(name) {
+        if self.programs.iter().any(|program| program.brings.as_ref() == Some(name)) || congestion::exists(name) {
             return Ok(());
         }
         Err(LabError::no_congestion_control(name))

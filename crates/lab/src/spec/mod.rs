@@ -3,7 +3,8 @@
 mod check;
 mod programs;
 
-pub use programs::{AgentSpec, CarrierSpec, PbeReceiverSpec, PbeSenderSpec, PbeSpec, TerminalSpec, TunnelSpec};
+pub(crate) use programs::forwarded;
+pub use programs::{AccountSpec, CarrierSpec, Cause, DOOR, ProgramSpec, Ready};
 
 use crate::address::{self, Family, HopId};
 use crate::topology;
@@ -14,7 +15,7 @@ use lasthop_scenario::graph::{Graph, HostRole, Medium};
 use lasthop_scenario::{Hop, Scenario, SetUp, Stream, StreamKind};
 use lasthop_signals::{HostId, Node};
 use lasthop_units::{Seed, Span};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// A run: hosts, hops, traffic.
 #[derive(Clone, Debug)]
@@ -37,18 +38,10 @@ pub struct Spec {
     pub warm_up: Span,
     /// Seed of the hop's random draws.
     pub seed: Seed,
-    /// A program to run in the access point's namespace.
-    pub agent: Option<AgentSpec>,
-    /// Programs that carry the TCP streams over the hop; without them TCP goes from end to end.
-    pub tunnel: Option<TunnelSpec>,
-    /// Programs on stations that bound the windows of the station's own uploads.
-    pub terminals: Vec<TerminalSpec>,
+    /// Programs beside the traffic, in the order of their start.
+    pub programs: Vec<ProgramSpec>,
     /// What carries the bulk transfers of each host, by [`HostId`]: programs with a transport of their own, or `None` for the kernel's TCP.
     pub carriers: Vec<Option<CarrierSpec>>,
-    /// A program on each node of a mesh that writes the node's delay into datagrams.
-    pub relay: Option<AgentSpec>,
-    /// Agents of PBE-CC at both ends of the kernel's TCP.
-    pub pbe: Option<PbeSpec>,
     /// What the scenario has that only the simulator can have, as a sentence of which the subject is the lab or its senders.
     pub beyond: Option<String>,
     /// Stations with a monitor interface, by their place in `stations`: on a Wi-Fi hop only.
@@ -69,7 +62,7 @@ fn is_mesh(hop: &Hop) -> bool {
 const FIRST_CARRIED: u16 = 4900;
 
 impl Spec {
-    /// One run of `scenario` under `law`, without an agent. The wire, the hop and what crosses them are the
+    /// One run of `scenario` under `law`, without programs beside the traffic. The wire, the hop and what crosses them are the
     /// scenario's.
     pub fn of(scenario: &Scenario, law: &SetUp, seed: u64) -> Spec {
         let hosts = scenario.hosts();
@@ -83,12 +76,8 @@ impl Spec {
             duration: scenario.duration(),
             warm_up: scenario.warm_up(),
             seed: Seed(seed),
-            agent: None,
-            tunnel: None,
-            terminals: Vec::new(),
+            programs: Vec::new(),
             carriers: vec![None; hosts.len()],
-            relay: None,
-            pbe: None,
             beyond: check::beyond(scenario, law),
             monitors: scenario.monitors().to_vec(),
         }
@@ -171,22 +160,22 @@ impl Spec {
         (0..).map(Node).zip(ends).filter(|(_, end)| **end == Some(Scenario::AP_HOST)).map(|(node, _)| node).collect()
     }
 
-    /// True for what an edge proxy carries: downloads over TCP from a wired host to a station.
-    pub(crate) fn is_proxied(&self, stream: &Stream) -> bool {
-        self.tunnel.is_some() && self.station_of(stream.to).is_some() && self.station_of(stream.from).is_none()
+    /// The nodes of the last hop with a socket of their driver, and their hosts: the access points, and all nodes of a mesh.
+    pub fn reporters(&self) -> Vec<(Node, HostId)> {
+        let ends = &self.graph.links[usize::from(topology::LAST.0)].ends;
+        let hosts = (0..).map(Node).zip(ends).filter_map(|(node, end)| end.map(|host| (node, host)));
+        hosts.filter(|(_, host)| *host == Scenario::AP_HOST || self.is_mesh()).collect()
     }
 
-    /// Streams to be sent at the capacity that their receivers tell: connections at least, since fetches have more than one.
-    pub(crate) fn told(&self) -> u64 {
-        let Some(pbe) = &self.pbe else { return 0 };
-        let is_told = |stream: &&Stream| {
-            let over_tcp = matches!(stream.kind, StreamKind::Bulk { .. } | StreamKind::Fetch { .. });
-            let name = self.congestion.get(stream.from.index());
-            let sends = pbe.senders.iter().any(|agent| agent.host == stream.from && name == Some(&agent.name));
-            let station = self.station_of(stream.to);
-            over_tcp && sends && pbe.receivers.iter().any(|agent| Some(agent.station) == station)
-        };
-        self.streams.iter().filter(is_told).count() as u64
+    /// Where programs of a host find one that opens connections for them; `None` if none does.
+    pub(crate) fn door(&self, host: HostId) -> Option<SocketAddr> {
+        let opens = |program: &&ProgramSpec| program.host == host && !program.forward.is_empty();
+        self.programs.iter().find(opens).map(|_| DOOR)
+    }
+
+    /// True for what is opened through such a door: downloads over TCP from a wired host to a station.
+    pub(crate) fn is_proxied(&self, stream: &Stream) -> bool {
+        self.door(stream.to).is_some() && self.station_of(stream.from).is_none()
     }
 
     /// What carries a stream in place of the kernel's TCP, if anything does.

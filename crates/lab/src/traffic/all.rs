@@ -11,9 +11,8 @@ use crate::error::{LabError, Result};
 use crate::netns::Namespace;
 use crate::outcome::StreamLog;
 use crate::pinned_cpu::PinnedCpu;
-use crate::spec::Spec;
+use crate::spec::{Spec, forwarded};
 use crate::topology::Hosts;
-use crate::tunnel;
 use lasthop_scenario::{Program, Stream, StreamKind};
 use lasthop_signals::HostId;
 use std::net::SocketAddr;
@@ -66,7 +65,7 @@ fn call<'a>(spec: &'a Spec, hosts: &'a Hosts, number: usize, stream: &Stream) ->
     let caller = caller(spec, stream);
     let (listener, sender) =
         if caller == stream.from { (stream.to, End::Caller) } else { (stream.from, End::Listener) };
-    let at = spec.is_proxied(stream).then_some(tunnel::DOOR);
+    let at = spec.door(stream.to).filter(|_| spec.is_proxied(stream));
     let call = Call {
         listener: host(hosts, listener)?,
         caller: host(hosts, caller)?,
@@ -145,7 +144,7 @@ impl Traffic {
             {
                 let StreamKind::Bulk { size, .. } = stream.kind else { continue };
                 let (call, sender) = call(spec, hosts, number, stream)?;
-                let called = call.door.at.map_or(call.address, |_| tunnel::forwarded(call.address.port()));
+                let called = call.door.at.map_or(call.address, |_| forwarded(call.address.port()));
                 let test = Iperf3::start(&call, called, sender, size, own.end.since(own.clock.now()))?;
                 *running = Running::Iperf3(own.clone(), test);
             }

@@ -5,11 +5,12 @@
 
 use crate::machine;
 use lasthop_lab::address::Family;
-use lasthop_lab::{AgentSpec, Clock, Doubt, LabError, PREFIX, Spec, Stop, clean, run};
+use lasthop_lab::{AccountSpec, Cause, Clock, LabError, PREFIX, ProgramSpec, Ready, Spec, Stop, clean, run};
 use lasthop_radio::AccessClass;
 use lasthop_radio::wired::{Impairments, Params};
 use lasthop_scenario::graph::{Cable, Graph};
 use lasthop_scenario::{Hop, Program, Scenario, Stream, StreamKind, WiredHop};
+use lasthop_signals::Node;
 use lasthop_units::{Rate, Seed, Span, Time};
 use lasthop_wire::driver;
 use nix::sys::signal::{Signal, kill};
@@ -17,6 +18,7 @@ use nix::unistd::Pid;
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::io::Read;
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -50,22 +52,30 @@ fn spec(duration: Span) -> Spec {
         duration,
         warm_up: Span::ZERO,
         seed: Seed(1),
-        agent: None,
-        tunnel: None,
-        terminals: Vec::new(),
+        programs: Vec::new(),
         carriers: Vec::new(),
-        relay: None,
-        pbe: None,
         beyond: None,
         monitors: Vec::new(),
     }
 }
 
-/// This binary as a program that runs the "test" `role`.
-fn myself(role: &str, more: &[&str]) -> AgentSpec {
+/// This binary as a program on the access point that runs the "test" `role`.
+fn myself(role: &str, more: &[&str]) -> Vec<ProgramSpec> {
     let program = std::env::current_exe().expect("a test binary");
     let arguments = [role, "--exact", "--nocapture"].iter().chain(more).map(|word| (*word).to_owned()).collect();
-    AgentSpec { program, arguments }
+    vec![agent(program, arguments)]
+}
+
+/// A program on the access point, ready once it is connected to its driver.
+fn agent(program: PathBuf, arguments: Vec<String>) -> ProgramSpec {
+    let doubts = &[(Cause::Silent, "{n} agents gave no account")];
+    let account = AccountSpec { line: "agent", name: "agent", by_host: false, expected: 0, doubts };
+    ProgramSpec {
+        node: Some(Node(0)),
+        ready: Ready::Connected,
+        account: Some(account),
+        ..ProgramSpec::new("the agent".to_owned(), Scenario::AP_HOST, program, arguments)
+    }
 }
 
 /// Set in the environment of programs that are this binary.
@@ -109,11 +119,12 @@ fn an_agent_gets_two_hundred_and_fifty_reports_a_second() {
         return;
     }
     let _alone = machine::alone();
-    let spec = Spec { agent: Some(myself("leavings::play_agent", &["{driver}"])), ..spec(Span::from_secs(1)) };
+    let spec = Spec { programs: myself("leavings::play_agent", &["{driver}"]), ..spec(Span::from_secs(1)) };
     let outcome = run(&spec, |_| {}, &Stop::default()).expect("a run of a second");
     // The model reports by its own time; how many of them the agent read in time depends on what else the machine does.
-    assert!(outcome.agent_said.contains("50 reports"), "{}", outcome.agent_said);
-    assert!(outcome.agents.is_empty() && outcome.doubts.contains(&Doubt::AgentSilent), "{:?}", outcome.doubts);
+    assert!(outcome.said.contains("50 reports"), "{}", outcome.said);
+    let doubts: Vec<String> = outcome.doubts.iter().map(ToString::to_string).collect();
+    assert!(outcome.accounts.is_empty() && doubts.contains(&"1 agents gave no account".to_owned()), "{doubts:?}");
     assert!(outcome.hop.reports.len() >= 245, "{}", outcome.hop.reports.len());
 }
 
@@ -123,15 +134,15 @@ fn a_failed_or_missing_agent_fails_the_run_with_its_message() {
         return;
     }
     let _alone = machine::alone();
-    let fail = |agent| match run(&Spec { agent: Some(agent), ..spec(Span::from_secs(20)) }, |_| {}, &Stop::default()) {
+    let fail = |programs| match run(&Spec { programs, ..spec(Span::from_secs(20)) }, |_| {}, &Stop::default()) {
         Err(error) => error,
-        Ok(outcome) => panic!("it succeeded: {}", outcome.agent_said),
+        Ok(outcome) => panic!("it succeeded: {}", outcome.said),
     };
     match fail(myself("leavings::play_agent", &["{driver}", "deserter"])) {
         LabError::Program { why, .. } => assert!(why.contains("I am leaving"), "{why}"),
         other => panic!("{other}"),
     }
-    match fail(AgentSpec { program: "lasthop-no-such-agent".into(), arguments: Vec::new() }) {
+    match fail(vec![agent("lasthop-no-such-agent".into(), Vec::new())]) {
         LabError::Missing { what, .. } => assert!(what.contains("lasthop-no-such-agent"), "{what}"),
         other => panic!("{other}"),
     }

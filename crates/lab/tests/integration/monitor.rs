@@ -64,12 +64,8 @@ fn spec() -> Spec {
         duration,
         warm_up: Span::from_millis(100),
         seed: Seed(1),
-        agent: None,
-        tunnel: None,
-        terminals: Vec::new(),
+        programs: Vec::new(),
         carriers: Vec::new(),
-        relay: None,
-        pbe: None,
         beyond: None,
         monitors: vec![0],
     }

@@ -41,12 +41,8 @@ fn spec(congestion: &str, duration: Span) -> Spec {
         duration,
         warm_up: Span::from_secs(1),
         seed: Seed(1),
-        agent: None,
-        tunnel: None,
-        terminals: Vec::new(),
+        programs: Vec::new(),
         carriers: Vec::new(),
-        relay: None,
-        pbe: None,
         beyond: None,
         monitors: Vec::new(),
     }

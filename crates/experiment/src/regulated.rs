@@ -1,29 +1,56 @@
 //! What an edge proxy's log says of a run, beside what the emulator saw of the same stations.
 
-use crate::log::HopLog;
+use crate::tunnel;
+use lasthop_lab::log::HopLog;
+use lasthop_lab::{Doubt, Outcome, Spec};
 use lasthop_laws::observation::{Account, Slot};
-use lasthop_report::Regulated;
+use lasthop_report::{Recorder, Regulated};
+use lasthop_scenario::Scenario;
 use lasthop_signals::Node;
 use lasthop_units::stats::Moments;
 use lasthop_units::{Span, Time};
 
+/// What came of the proxy's law, station by station, in the measuring window: nothing without a proxy. What the controller knew
+/// goes to `recorder`, and what stations missed is a doubt about the run.
+pub fn of_run(spec: &Spec, outcome: &mut Outcome, recorder: &mut Recorder) -> Vec<Regulated> {
+    let Some(log) = outcome.logs.get(tunnel::LOG) else { return Vec::new() };
+    let slots = parse(log, outcome.origin);
+    for slot in &slots {
+        recorder.observed(slot.at, slot.station, &slot.seen);
+        recorder.observed_round(slot.at, None, &slot.seen);
+    }
+    let stations = spec.stations();
+    let logs = (0..stations.len()).filter_map(|station| outcome.logs.get(&tunnel::station_log(station)));
+    outcome.doubts.extend(doubt(logs.map(|log| missed(log)).sum()));
+    let window = (Time::ZERO + spec.warm_up, Time::ZERO + spec.duration);
+    let of =
+        |(place, name): (usize, &&str)| summarise(name, Scenario::station_node(place), &slots, &outcome.hop, window);
+    stations.iter().enumerate().map(of).collect()
+}
+
+/// Why a run should not be believed in which stations' agents missed so many frames.
+fn doubt(frames: u64) -> Option<Doubt> {
+    let says = format!("stations' agents did not read {frames} frames of their monitors in time: the machine was busy");
+    (frames > 0).then_some(Doubt::OfPrograms(says))
+}
+
 /// Reads the proxy's log, and makes its times the run's own; `origin` is the world's beginning on `CLOCK_MONOTONIC`.
 /// Lines of before that, and lines that are none, are left out.
-pub fn parse(log: &str, origin: Time) -> Vec<Slot> {
+fn parse(log: &str, origin: Time) -> Vec<Slot> {
     let slot = |line: &str| serde_json::from_str::<Slot>(line).ok().filter(|slot| slot.at >= origin);
     let own = |slot: Slot| Slot { at: Time::ZERO + slot.at.since(origin), ..slot };
     log.lines().filter_map(slot).map(own).collect()
 }
 
 /// Frames that a station's monitor interface showed and its agent did not read in time, by the last line of its log that says so.
-pub fn missed(log: &str) -> u64 {
+fn missed(log: &str) -> u64 {
     let told = |line: &str| serde_json::from_str::<Account>(line).ok()?.monitor_missed;
     log.lines().rev().find_map(told).unwrap_or(0)
 }
 
 /// What `slots` and the frames of `hop` say of the station called `name` from `from` until `to`. Means are over slots, or over
 /// frames where that is said.
-pub fn summarise(name: &str, station: Node, slots: &[Slot], hop: &HopLog, (from, to): (Time, Time)) -> Regulated {
+fn summarise(name: &str, station: Node, slots: &[Slot], hop: &HopLog, (from, to): (Time, Time)) -> Regulated {
     let inside = |at: Time| at >= from && at < to;
     let length = to.since(from);
     let own = || slots.iter().filter(move |slot| slot.station == station && inside(slot.at));
@@ -57,11 +84,18 @@ pub fn summarise(name: &str, station: Node, slots: &[Slot], hop: &HopLog, (from,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::FrameSeen;
+    use lasthop_lab::log::FrameSeen;
     use lasthop_laws::observation::Delays;
     use lasthop_laws::{Observation, Why};
     use lasthop_signals::StationFeedback;
     use lasthop_units::Rate;
+
+    #[test]
+    fn a_run_with_late_monitor_reads_is_unreliable() {
+        assert_eq!(doubt(0), None);
+        let says = doubt(3).expect("a doubt").to_string();
+        assert!(says.contains("did not read 3 frames of their monitors"), "{says}");
+    }
 
     /// A line of the proxy's log.
     fn slot(at_ms: u64, backlog_bytes: u64) -> Slot {
