@@ -8,21 +8,14 @@ pub mod host;
 
 mod access_point;
 mod agenda;
-mod atp;
-mod connection;
-mod edge;
 mod net;
 mod payload;
-mod proxy;
+mod programs;
 mod received;
 mod record;
-mod routing;
 mod run;
 mod saturate;
 mod sharing;
-mod source;
-mod station;
-mod terminal;
 mod world;
 
 pub use access_point::Agent;

@@ -1,6 +1,6 @@
 //! What packets carry in the simulator, and how long that makes them.
 
-use crate::routing::Octets;
+use crate::programs::router::Octets;
 use lasthop_scenario::REQUEST;
 use lasthop_signals::{HostId, Node, Notice, StationFeedback};
 use lasthop_transport::atp;

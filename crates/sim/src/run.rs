@@ -3,11 +3,10 @@
 use crate::access_point::Agent;
 use crate::hook::Hook;
 use crate::net::{Carrier, Link, Net};
-use crate::proxy::Proxy;
-use crate::routing;
-use crate::source::Source;
-use crate::station;
-use crate::terminal::Terminal;
+use crate::programs::proxy::Proxy;
+use crate::programs::source::Source;
+use crate::programs::terminal::Terminal;
+use crate::programs::{router, station};
 use crate::world::{AccessPoints, Parts, World};
 use lasthop_laws::aggregation::SLOT;
 use lasthop_laws::atp::HopDelay;
@@ -163,7 +162,7 @@ pub fn build_with(
     let senders = graph.hosts.iter().map(|host| law.sender(&host.name).clone()).collect();
     let routers = match scenario.mesh_routing() {
         MeshRouting::Static => Vec::new(),
-        MeshRouting::Olsr => routing::routers(&graph, last_hop, &graph.forwarding(), seed),
+        MeshRouting::Olsr => router::routers(&graph, last_hop, &graph.forwarding(), seed),
     };
     Ok(World::new(Parts {
         net: net(

@@ -4,18 +4,18 @@
 //! one after the other before time moves on, so no component is ever called from within another.
 
 use crate::agenda::{Agenda, Component};
-use crate::atp;
-use crate::connection::{App, Connection, End, Opening};
-use crate::edge::Edge;
 use crate::hook::{Forwarded, Hook, Interface, Lost};
 use crate::net::{Effect, Effects, Net};
 use crate::payload::{Datagram, Payload, index, tcp_packet, udp_packet};
-use crate::proxy::{Proxy, Stream};
+use crate::programs::atp;
+use crate::programs::connection::{App, Connection, End, Opening};
+use crate::programs::edge::Edge;
+use crate::programs::proxy::{Proxy, Stream};
+use crate::programs::router::Router;
+use crate::programs::source::Source;
+use crate::programs::station;
+use crate::programs::terminal::Terminal;
 use crate::received::Received;
-use crate::routing::Router;
-use crate::source::Source;
-use crate::station;
-use crate::terminal::Terminal;
 use lasthop_laws::atp::HopDelay;
 use lasthop_laws::{Choice, Transport};
 use lasthop_radio::{AccessClass, Dest, Ecn, Packet};

@@ -2,10 +2,10 @@
 //! them.
 
 use crate::agenda::Component;
-use crate::connection::{End, Via};
 use crate::payload::{Payload, Tunnel, index, tunnel_packet, udp_packet};
-use crate::proxy::{Departure, Proxy, Stream};
-use crate::station::Agent;
+use crate::programs::connection::{End, Via};
+use crate::programs::proxy::{Departure, Proxy, Stream};
+use crate::programs::station::Agent;
 use crate::world::World;
 use lasthop_laws::aggregation::flow_of;
 use lasthop_laws::{ReceiveWindow, Share};
