@@ -27,6 +27,12 @@ impl Agenda {
         self.heap.first().copied()
     }
 
+    /// The moment of a component; `None` if it waits for nothing.
+    pub fn at(&self, component: Component) -> Option<Time> {
+        let place = *self.places.get(component.0 as usize)?;
+        self.heap.get(place).map(|(at, _)| *at)
+    }
+
     /// Sets the moment of `component`; `None` takes it off.
     pub fn set(&mut self, component: Component, at: Option<Time>) {
         let index = component.0 as usize;

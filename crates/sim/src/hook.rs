@@ -2,7 +2,8 @@
 
 use crate::payload::{Datagram, Payload};
 use dyn_clone::DynClone;
-use lasthop_radio::Packet;
+use lasthop_radio::{Dest, Packet};
+use lasthop_report::Recorder;
 use lasthop_signals::{HopReport, Node};
 use lasthop_units::Time;
 use lasthop_wire::FlowKey;
@@ -34,7 +35,7 @@ pub struct Lost<'p> {
     pub on_air: bool,
 }
 
-/// Something in a host's forwarding path. What a host sends or receives itself does not pass here.
+/// Something in a host's forwarding path. What a host sends or receives itself does not pass here, but it waits in the same queues.
 pub trait Hook: DynClone + Send {
     /// A packet for another host has come in.
     fn ingress(&mut self, _: &mut Forwarded<'_>) {}
@@ -46,8 +47,17 @@ pub trait Hook: DynClone + Send {
     /// what a law concludes can be compared with it.
     fn lost(&mut self, _at: Time, _interface: Interface, _lost: &Lost<'_>) {}
 
+    /// A packet to one receiver, another host's or the host's own, is about to wait at an interface.
+    fn queued(&mut self, _now: Time, _interface: Interface, _packet: &mut Packet<Datagram>) {}
+
+    /// The transmitter of an interface is done with a packet, which was queued and came to the head of the line then.
+    fn done(&mut self, _at: Time, _interface: Interface, _dst: Dest, _waited: (Time, Time)) {}
+
     /// The driver of one of the host's interfaces reports.
     fn report(&mut self, _at: Time, _interface: Interface, _report: &HopReport) {}
+
+    /// The driver of an access point has reported: figures of what stands here.
+    fn sample(&self, _at: Time, _recorder: &mut Recorder) {}
 }
 
 dyn_clone::clone_trait_object!(Hook);

@@ -8,19 +8,21 @@ pub mod host;
 
 mod access_point;
 mod agenda;
+mod context;
 mod net;
 mod payload;
+mod program;
 mod programs;
 mod received;
 mod record;
 mod run;
 mod saturate;
-mod sharing;
+mod sockets;
 mod world;
 
 pub use access_point::Agent;
 pub use agenda::{Agenda, Component};
-pub use payload::{Datagram, Payload, TUNNEL_PAYLOAD, Tunnel};
+pub use payload::{Datagram, Message, Payload, ProgramId, TUNNEL_PAYLOAD, Tunnel};
 pub use record::record;
 pub use run::{Agents, SimError, build, build_with, drive, run};
 pub use saturate::Could;

@@ -12,7 +12,7 @@ use lasthop_radio::wifi::{Air, PpduKind, PpduRecord, Wifi};
 use lasthop_radio::wired::Wire;
 use lasthop_radio::{Completion, Dest, Drop, Hop, NextEvent, Outbox, Packet, RxInfo};
 use lasthop_scenario::graph::{Forwarding, Step};
-use lasthop_signals::{CellSubframe, HopReport, HostId, Node, Signal};
+use lasthop_signals::{HopReport, HostId, Node, Signal};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use std::collections::VecDeque;
 
@@ -29,6 +29,19 @@ pub enum Carrier {
     Cell(Box<Cell<Datagram>>),
     /// A link from node 0 to each of the others, by a recorded trace.
     Trace(Star<trace::Link<Datagram>>),
+}
+
+/// Does the same with the model of a link, whichever that is.
+macro_rules! with {
+    ($carrier:expr, $hop:ident => $does:expr) => {
+        match $carrier {
+            Carrier::Cable($hop) => $does,
+            Carrier::Star($hop) => $does,
+            Carrier::Wifi($hop) => $does,
+            Carrier::Cell($hop) => $does,
+            Carrier::Trace($hop) => $does,
+        }
+    };
 }
 
 /// A link of the world.
@@ -63,7 +76,7 @@ pub(crate) enum Effect {
     /// A driver reports.
     Reported { at: Time, link: usize, of: Node, report: HopReport },
     /// A station has decoded the control channel of one of its cell's carriers.
-    Subframe { at: Time, of: Node, shown: Box<CellSubframe> },
+    Subframe { at: Time, of: Node, shown: Box<Signal> },
     /// A packet is lost. `told`: its transmitter has said that it is done with it.
     Lost { at: Time, link: usize, src: Node, datagram: Datagram, told: bool },
     /// A transmitter of the last hop is done with a packet, which was queued and came to the head of the line then.
@@ -72,6 +85,8 @@ pub(crate) enum Effect {
     Frame { at: Time, to: Node, packets: u16, rate: Rate, airtime: Span },
     /// A data frame of a station has come to its access point.
     Uplink { at: Time, from: Node },
+    /// A program hands this to another one.
+    Handed(Datagram),
 }
 
 /// Collects what one link produces.
@@ -86,6 +101,10 @@ impl Effects {
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Effect> {
         self.0.pop_front()
+    }
+
+    pub(crate) fn hand(&mut self, datagram: Datagram) {
+        self.0.push_back(Effect::Handed(datagram));
     }
 }
 
@@ -123,8 +142,8 @@ impl Outbox<Datagram> for Collect<'_> {
             Signal::Hop(report) => {
                 self.effects.0.push_back(Effect::Reported { at, link, of, report: report.clone() });
             }
-            Signal::Subframe(shown) => {
-                self.effects.0.push_back(Effect::Subframe { at, of, shown: Box::new(shown.clone()) });
+            Signal::Subframe(_) => {
+                self.effects.0.push_back(Effect::Subframe { at, of, shown: Box::new(signal.clone()) });
             }
             _ => {}
         }
@@ -180,28 +199,10 @@ impl Net {
     ) -> Option<Time> {
         let Link { carrier, stations, completions, .. } = &mut self.links[link];
         let out = &mut Collect { link, stations: *stations, completions: *completions, effects };
-        match carrier {
-            Carrier::Cable(hop) => {
-                hop.enqueue(now, packet, out);
-                hop.next_event()
-            }
-            Carrier::Star(hop) => {
-                hop.enqueue(now, packet, out);
-                hop.next_event()
-            }
-            Carrier::Wifi(hop) => {
-                hop.enqueue(now, packet, out);
-                hop.next_event()
-            }
-            Carrier::Cell(hop) => {
-                hop.enqueue(now, packet, out);
-                hop.next_event()
-            }
-            Carrier::Trace(hop) => {
-                hop.enqueue(now, packet, out);
-                hop.next_event()
-            }
-        }
+        with!(carrier, hop => {
+            hop.enqueue(now, packet, out);
+            hop.next_event()
+        })
     }
 
     /// A link is due. Returns when it wants to be woken again.
@@ -209,39 +210,15 @@ impl Net {
     pub(crate) fn advance(&mut self, link: usize, now: Time, effects: &mut Effects) -> Option<Time> {
         let Link { carrier, stations, completions, .. } = &mut self.links[link];
         let out = &mut Collect { link, stations: *stations, completions: *completions, effects };
-        match carrier {
-            Carrier::Cable(hop) => {
-                hop.advance(now, out);
-                hop.next_event()
-            }
-            Carrier::Star(hop) => {
-                hop.advance(now, out);
-                hop.next_event()
-            }
-            Carrier::Wifi(hop) => {
-                hop.advance(now, out);
-                hop.next_event()
-            }
-            Carrier::Cell(hop) => {
-                hop.advance(now, out);
-                hop.next_event()
-            }
-            Carrier::Trace(hop) => {
-                hop.advance(now, out);
-                hop.next_event()
-            }
-        }
+        with!(carrier, hop => {
+            hop.advance(now, out);
+            hop.next_event()
+        })
     }
 
     /// When a link wants to be woken.
     pub(crate) fn next_event(&self, link: usize) -> Option<Time> {
-        match &self.links[link].carrier {
-            Carrier::Cable(hop) => hop.next_event(),
-            Carrier::Star(hop) => hop.next_event(),
-            Carrier::Wifi(hop) => hop.next_event(),
-            Carrier::Cell(hop) => hop.next_event(),
-            Carrier::Trace(hop) => hop.next_event(),
-        }
+        with!(&self.links[link].carrier, hop => hop.next_event())
     }
 
     /// A cable takes another route, which is longer by `by`, each way. Returns when the link wants to be woken.

@@ -1,12 +1,14 @@
 //! What packets carry in the simulator, and how long that makes them.
 
-use crate::programs::router::Octets;
+use dyn_clone::DynClone;
+use lasthop_radio::{AccessClass, Dest, Ecn, Packet};
 use lasthop_scenario::REQUEST;
-use lasthop_signals::{HostId, Node, Notice, StationFeedback};
-use lasthop_transport::atp;
+use lasthop_signals::{HostId, Node, StationFeedback};
 use lasthop_units::{Bytes, Time};
 use lasthop_wire::tcp::{CAPACITY_LEN, TcpHeader, TcpOptions};
 use lasthop_wire::tunnel as wire;
+use std::any::Any;
+use std::fmt::Debug;
 use std::num::NonZeroU32;
 
 /// The payload of a simulated packet: what it carries, and between which hosts.
@@ -18,7 +20,61 @@ pub struct Datagram {
     pub from: HostId,
     /// The host that it is for.
     pub to: HostId,
+    /// The program there that it is for.
+    pub program: ProgramId,
 }
+
+/// The number of a program of the world.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ProgramId(pub(crate) u32);
+
+impl ProgramId {
+    /// No program: what is sent to it ends at the host.
+    pub const NONE: ProgramId = ProgramId(u32::MAX);
+}
+
+impl Default for ProgramId {
+    fn default() -> ProgramId {
+        ProgramId::NONE
+    }
+}
+
+/// Where a packet goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Address {
+    /// The host.
+    pub(crate) host: HostId,
+    /// The program there.
+    pub(crate) program: ProgramId,
+}
+
+impl Address {
+    /// A host, and no program of it.
+    pub(crate) fn nobody(host: HostId) -> Address {
+        Address { host, program: ProgramId::NONE }
+    }
+}
+
+/// A packet that has not left yet. It is inlined so that the packet is built where it will lie, not built and then copied.
+#[inline(always)]
+pub(crate) fn packet(
+    (from, to): (HostId, Address),
+    len: Bytes,
+    class: AccessClass,
+    flow_hash: u32,
+    content: Payload,
+) -> Packet<Datagram> {
+    let (src, dst, ecn) = (Node(0), Dest::Node(Node(0)), Ecn::NotEct);
+    let payload = Datagram { content, from, to: to.host, program: to.program };
+    Packet { len, src, dst, class, flow_hash, ecn, payload }
+}
+
+/// What packets of one kind of program carry, and no other program looks at.
+pub trait Message: Any + DynClone + Debug + Send {}
+
+impl<T: Any + Clone + Debug + Send> Message for T {}
+
+dyn_clone::clone_trait_object!(Message);
 
 /// What a packet carries.
 ///
@@ -32,36 +88,18 @@ pub enum Payload {
         /// Its header.
         header: Box<TcpHeader>,
     },
-    /// A UDP packet of a constant load, or of one that a regulator paces.
+    /// A UDP packet of a probe stream, of a constant load, or of one that a regulator paces.
     Udp {
-        /// The source that sent it.
-        source: u32,
         /// When it was sent.
         sent: Time,
         /// Its number among the packets that the edge proxy has sent to the station, from 1; `None` if it does not come from
         /// there.
         packet: Option<NonZeroU32>,
     },
-    /// A packet of an ATP connection, either way.
-    Atp {
-        /// The source that has the connection.
-        source: u32,
-        /// The packet.
-        packet: Box<atp::Packet>,
-    },
+    /// Another program's own.
+    Own(Box<dyn Message>),
     /// What passes between edge proxy and station.
     Tunnel(Tunnel),
-    /// A terminal tells its neighbours that it sends: to all of its BSS, and to no host.
-    Notice(Box<Notice>),
-    /// An OLSR packet: to all that hear its node, and to no host.
-    Routing(Box<Octets>),
-    /// A UDP packet of a probe stream.
-    Probe {
-        /// The source that sent it.
-        source: u32,
-        /// When it was sent.
-        sent: Time,
-    },
 }
 
 /// A packet of the tunnel between edge proxy and station.
@@ -99,6 +137,27 @@ pub enum Tunnel {
 }
 
 impl Payload {
+    /// What a program of its own kind makes of `message`.
+    pub(crate) fn own(message: impl Message) -> Payload {
+        Payload::Own(Box::new(message))
+    }
+
+    /// A program's own message, if it is one of this type.
+    pub(crate) fn message<T: Message>(&self) -> Option<&T> {
+        match self {
+            Payload::Own(message) => (&**message as &dyn Any).downcast_ref(),
+            _ => None,
+        }
+    }
+
+    /// The same to be changed.
+    pub(crate) fn message_mut<T: Message>(&mut self) -> Option<&mut T> {
+        match self {
+            Payload::Own(message) => (&mut **message as &mut dyn Any).downcast_mut(),
+            _ => None,
+        }
+    }
+
     /// When it left the edge proxy for a station, and its number among what has, if it is of what that paces.
     pub fn left_proxy(&self) -> Option<(Time, u32)> {
         match self {

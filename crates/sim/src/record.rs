@@ -3,9 +3,9 @@
 //! Deviations: nobody else of the scenario's sends; what the hop itself serves beside (neighbours, a cell's background) is there.
 
 use crate::net::{Effect, Effects, Link, Net};
-use crate::payload::{Datagram, Payload};
+use crate::payload::{Address, Datagram, Payload};
 use crate::run::last_hop;
-use lasthop_radio::{AccessClass, Dest, Ecn, Packet};
+use lasthop_radio::{AccessClass, Dest, Packet};
 use lasthop_scenario::{Scenario, SetUp};
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Seed, Span, Time};
@@ -75,10 +75,10 @@ fn settle(effects: &mut Effects, receiver: Node, arrived: &mut Vec<Time>) -> boo
 }
 
 fn packet(from: Node, to: Node, now: Time) -> Packet<Datagram> {
-    let content = Payload::Udp { source: 0, sent: now, packet: None };
-    let payload = Datagram { content, from: Scenario::SERVER, to: Scenario::AP_HOST };
-    let class = AccessClass::BestEffort;
-    Packet { len: LEN, src: from, dst: Dest::Node(to), class, flow_hash: 0, ecn: Ecn::NotEct, payload }
+    let content = Payload::Udp { sent: now, packet: None };
+    let hosts = (Scenario::SERVER, Address::nobody(Scenario::AP_HOST));
+    let packet = crate::payload::packet(hosts, LEN, AccessClass::BestEffort, 0, content);
+    Packet { src: from, dst: Dest::Node(to), ..packet }
 }
 
 #[cfg(test)]

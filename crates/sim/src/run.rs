@@ -1,15 +1,24 @@
 //! From a validated scenario to the record of one run.
 
 use crate::access_point::Agent;
-use crate::hook::Hook;
+use crate::context::{AccessPoints, Context};
 use crate::net::{Carrier, Link, Net};
+use crate::program::Program;
+use crate::programs::atp::Atp;
+use crate::programs::cell_monitor::CellMonitor;
+use crate::programs::edge::Edge;
+use crate::programs::probe::Probe;
 use crate::programs::proxy::Proxy;
+use crate::programs::relay::Relay;
 use crate::programs::source::Source;
+use crate::programs::tcp::Tcp;
 use crate::programs::terminal::Terminal;
+use crate::programs::transfer::Transfer;
+use crate::programs::udp::Udp;
 use crate::programs::{router, station};
-use crate::world::{AccessPoints, Parts, World};
+use crate::sockets::Sockets;
+use crate::world::World;
 use lasthop_laws::aggregation::SLOT;
-use lasthop_laws::atp::HopDelay;
 use lasthop_laws::{BuildError, Choice, HopLaw, ParamError, Place, Transport};
 use lasthop_radio::cell::Cell;
 use lasthop_radio::star::Star;
@@ -21,6 +30,7 @@ use lasthop_scenario::graph::{Graph, HostRole, Medium};
 use lasthop_scenario::{Hop, MeshRouting, Part, Scenario, SetUp, Stream, StreamKind};
 use lasthop_signals::Node;
 use lasthop_units::{Seed, Span, Time};
+use std::collections::BTreeSet;
 
 /// Why a scenario cannot be simulated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -143,14 +153,7 @@ pub fn build_with(
     }
     let access_points = access_points(scenario);
     let last_hop = last_hop.expect("a scenario has a last hop");
-    let mut hooks: Vec<Vec<Box<dyn Hook>>> = vec![Vec::new(); graph.hosts.len()];
-    let names = std::iter::once(SetUp::AP).chain(scenario.further_access_points().iter().map(String::as_str));
-    for (place, (node, name)) in access_points.nodes.iter().zip(names).enumerate() {
-        let own = law.part(Place::AccessPoint, name).map(|part| part.law.hop()).transpose()?;
-        if let Some(law) = agent(place, own) {
-            hooks[Scenario::AP_HOST.index()].push(Box::new(Agent::with_law(law, (last_hop, *node))));
-        }
-    }
+    let relays = relays(law, &hop);
     let proxy = law.regulator().map(|choice| proxies(&access_points, choice, law, (scenario, seed))).transpose()?;
     let station = |role: HostRole| match role {
         HostRole::Station(place) => Some(Scenario::station_node(place)),
@@ -158,36 +161,56 @@ pub fn build_with(
     };
     let stations = graph.hosts.iter().map(|host| station(host.role)).collect();
     let terminals = terminals(scenario, law, seed)?;
-    let hop_delays = hop_delays(law, &hop);
-    let senders = graph.hosts.iter().map(|host| law.sender(&host.name).clone()).collect();
-    let routers = match scenario.mesh_routing() {
-        MeshRouting::Static => Vec::new(),
-        MeshRouting::Olsr => router::routers(&graph, last_hop, &graph.forwarding(), seed),
-    };
-    Ok(World::new(Parts {
-        net: net(
-            &graph,
-            hop,
-            scenario.stations().len(),
-            !scenario.small_queues().is_empty() || !hop_delays.is_empty() || !terminals.is_empty(),
-            seed,
-        ),
-        last_hop,
-        host_delay: scenario.host_delay(),
-        radio,
-        access_points,
-        stations,
-        small_queues: scenario.small_queues().iter().map(|place| Scenario::station_node(*place)).collect(),
-        hooks,
-        proxy: proxy.map(|(proxies, stations)| (proxies, stations, scenario.edge())),
-        terminals,
-        routers,
-        hop_delays,
-        sources: scenario.streams_for(seed).into_iter().map(|stream| Source::new(stream, seed)).collect(),
-        senders,
-        seed,
-        recorder,
-    }))
+    let senders: Vec<Choice> = graph.hosts.iter().map(|host| law.sender(&host.name).clone()).collect();
+    let tells = senders.iter().any(|sender| sender.transport() == Transport::ReceiverFeedback);
+    let small_queues: BTreeSet<Node> =
+        scenario.small_queues().iter().map(|place| Scenario::station_node(*place)).collect();
+    let count = scenario.stations().len();
+    let completions = !small_queues.is_empty() || !relays.is_empty() || !terminals.is_empty();
+    let net = net(&graph, hop, count, completions, seed);
+    let sockets = Sockets { laws: senders, counted: small_queues.clone(), small_queues, ..Sockets::default() };
+    let context = Context::new((net, last_hop), access_points, stations, sockets, recorder, seed);
+    let mut world = World::new(context, radio, scenario.host_delay());
+    let names = std::iter::once(SetUp::AP).chain(scenario.further_access_points().iter().map(String::as_str));
+    for (place, name) in names.enumerate() {
+        let own = law.part(Place::AccessPoint, name).map(|part| part.law.hop()).transpose()?;
+        if let Some(law) = agent(place, own) {
+            world.add_hook(Scenario::AP_HOST, Box::new(Agent::with_law(law, world.radio(place))));
+        }
+    }
+    for (node, (host, service)) in graph.links[last_hop].ends.iter().zip(relays).enumerate() {
+        if let Some(host) = host {
+            world.add_hook(*host, Box::new(Relay::new((last_hop, Node(node as u16)), service)));
+        }
+    }
+    // In the order in which they act where they are due at the same time.
+    world.add(Box::new(Tcp));
+    for (place, stream) in scenario.streams_for(seed).into_iter().enumerate() {
+        let sender = law.sender(&graph.hosts[stream.from.index()].name);
+        world.add_stream(program_of(Source::new(stream, place, seed), sender));
+    }
+    if let Some((proxies, stations)) = proxy {
+        world.add(Box::new(Edge::new(proxies, stations, scenario.edge())));
+    }
+    terminals.into_iter().for_each(|terminal| world.add(Box::new(terminal)));
+    if scenario.mesh_routing() == MeshRouting::Olsr {
+        let routers = router::routers(&graph, last_hop, &graph.forwarding(), seed);
+        routers.into_iter().for_each(|router| world.add(Box::new(router)));
+    }
+    if tells {
+        world.add(Box::new(CellMonitor(count)));
+    }
+    Ok(world.ready())
+}
+
+/// The program of a stream, with this law at its sender.
+fn program_of(source: Source, sender: &Choice) -> Box<dyn Program> {
+    match source.stream.kind {
+        StreamKind::Probe { size, .. } => Box::new(Probe::new(source, size)),
+        StreamKind::Udp { size, rate, .. } => Box::new(Udp::new(source, size, rate)),
+        StreamKind::Bulk { .. } if sender.transport() == Transport::Atp => Box::new(Atp::new(source, sender.clone())),
+        StreamKind::Bulk { .. } | StreamKind::Fetch { .. } => Box::new(Transfer::new(source)),
+    }
 }
 
 /// Every link at its beginning, and the forwarding tables. `completions`: the world wants to know what stations have sent.
@@ -231,12 +254,10 @@ fn access_points(scenario: &Scenario) -> AccessPoints {
     AccessPoints { homes: homes.iter().map(place).collect(), nodes }
 }
 
-/// D of each node of a radio hop before it has sent anything, if any sender speaks ATP.
-fn hop_delays(law: &SetUp, hop: &Hop) -> Vec<HopDelay> {
+/// What a lone packet takes at each node of a radio hop, if any sender speaks ATP: then each of them is a relay.
+fn relays(law: &SetUp, hop: &Hop) -> Vec<Span> {
     match hop {
-        Hop::Wifi(_) if law.senders().any(|sender| sender.transport() == Transport::Atp) => {
-            hop.lone_exchanges().into_iter().map(HopDelay::new).collect()
-        }
+        Hop::Wifi(_) if law.senders().any(|sender| sender.transport() == Transport::Atp) => hop.lone_exchanges(),
         _ => Vec::new(),
     }
 }

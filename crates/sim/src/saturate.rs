@@ -2,13 +2,14 @@
 //!
 //! The world is copied and the copy floods the station's queue. What the copy delivers is what this world could have.
 
-use crate::net::Net;
-use crate::payload::{Datagram, Payload};
+use crate::context::Context;
+use crate::payload::{Address, Payload, packet};
+use crate::programs::connection::Connection;
 use crate::world::World;
 use lasthop_laws::Why;
-use lasthop_radio::{AccessClass, Dest, Ecn, Packet};
+use lasthop_radio::{AccessClass, Dest, Packet};
 use lasthop_scenario::Scenario;
-use lasthop_signals::{CellCapacity, MacAddress, Node, Notice};
+use lasthop_signals::{CellCapacity, Node};
 use lasthop_units::{Bytes, Rate, Span};
 
 /// Packets of the flood: more than the queue of a cell's station holds unless a file says otherwise.
@@ -33,29 +34,13 @@ impl World {
     /// If `over` is zero, or the world has no such station.
     pub fn saturated(&self, station: Node, settle: Span, over: Span) -> Could {
         let mut fork = self.clone();
-        let (now, host) = (fork.now, fork.host_of(station));
+        let Context { now, last_hop, .. } = fork.context;
+        // The flood goes no further than to the station, where no program takes it.
+        let to = Address::nobody(fork.context.host_of(station));
         for _ in 0..FLOOD {
-            // A notice goes no further than to the station, which makes nothing of it.
-            let notice = Notice {
-                bssid: MacAddress([0; 6]),
-                terminal: 0,
-                sequence: 0,
-                flows: 0,
-                rate: Rate::ZERO,
-                drains: false,
-            };
-            let payload = Datagram { content: Payload::Notice(Box::new(notice)), from: Scenario::AP_HOST, to: host };
-            let packet = Packet {
-                len: LEN,
-                src: Scenario::AP,
-                dst: Dest::Node(station),
-                class: AccessClass::BestEffort,
-                flow_hash: 0,
-                ecn: Ecn::NotEct,
-                payload,
-            };
-            let next = fork.net.enqueue(fork.last_hop, now, packet, &mut fork.effects);
-            fork.agenda.set(Net::component(fork.last_hop), next);
+            let content = Payload::Udp { sent: now, packet: None };
+            let packet = packet((Scenario::AP_HOST, to), LEN, AccessClass::BestEffort, 0, content);
+            fork.context.enqueue(last_hop, Packet { src: Scenario::AP, dst: Dest::Node(station), ..packet });
         }
         fork.run_until(now + settle);
         let before = fork.has_had(station);
@@ -68,41 +53,43 @@ impl World {
     /// What has been carried to a station, and what has come out of the hop there.
     fn has_had(&self, station: Node) -> [Bytes; 2] {
         let out = self.carried(station);
-        [self.net.decoded(self.last_hop, station).unwrap_or(out), out]
+        [self.context.net.decoded(self.context.last_hop, station).unwrap_or(out), out]
+    }
+
+    /// The connection that tells its sender of a station's cell, if one does, and what it tells.
+    fn telling(&self, station: Node) -> Option<(&Connection, CellCapacity)> {
+        let host = self.context.host_of(station);
+        let connections = &self.context.sockets.connections;
+        connections.iter().find_map(|connection| Some((connection, connection.told_from(host)?)))
     }
 
     /// What a station's connection tells its sender of the cell, if one does.
     pub fn told(&self, station: Node) -> Option<CellCapacity> {
-        let host = self.host_of(station);
-        self.connections.iter().find_map(|connection| connection.told_from(host))
+        self.telling(station).map(|(_, told)| told)
     }
 
     /// The least round trip that the sender of that connection has seen lately, if it has seen one.
     pub fn least_round_trip(&self, station: Node) -> Option<Span> {
-        let host = self.host_of(station);
-        self.connections.iter().find(|connection| connection.told_from(host).is_some())?.sender().stats().min_rtt
+        self.telling(station)?.0.sender().stats().min_rtt
     }
 
     /// Octets that wait for a station at the last hop's other end, where its packets have a queue of their own: in a cell.
     pub fn waits(&self, station: Node) -> Bytes {
-        self.net.waits(self.last_hop, station)
+        self.context.net.waits(self.context.last_hop, station)
     }
 
     /// How many carriers of a cell a station has; zero elsewhere.
     pub fn active_carriers(&mut self, station: Node) -> usize {
-        self.net.active_carriers(self.last_hop, station)
+        self.context.net.active_carriers(self.context.last_hop, station)
     }
 
     /// The rate at which the sender of that connection sends, by its law, if that says one.
     pub fn pace(&self, station: Node) -> Option<Rate> {
-        let host = self.host_of(station);
-        self.connections.iter().find(|connection| connection.told_from(host).is_some())?.sender().decision().pacing
+        self.telling(station)?.0.sender().decision().pacing
     }
 
     /// What the sender of that connection does, by its law.
     pub fn does(&self, station: Node) -> Option<Why> {
-        let host = self.host_of(station);
-        let connection = self.connections.iter().find(|connection| connection.told_from(host).is_some())?;
-        Some(connection.sender().decision().why)
+        self.telling(station).map(|(connection, _)| connection.sender().decision().why)
     }
 }

@@ -1,23 +1,138 @@
-//! ATP connections of the world, and what its nodes stamp into their packets.
+//! A bulk stream over ATP.
 
 use crate::agenda::Component;
-use crate::payload::{Datagram, Payload, index, udp_packet};
-use crate::world::World;
+use crate::context::Context;
+use crate::payload::{Address, Datagram, Payload, ProgramId, index, packet, udp_packet};
+use crate::program::Program;
+use crate::programs::source::Source;
 use lasthop_laws::atp::{Params, RECEIVER};
 use lasthop_laws::tcp::Setup;
 use lasthop_laws::{BuildError, Choice, Parameters, ReceiverSetup};
-use lasthop_radio::{Dest, Packet};
 use lasthop_report::Segments;
-use lasthop_scenario::graph::Step;
 use lasthop_scenario::{Stream, StreamKind};
 use lasthop_signals::{FlowId, HostId, Node};
 use lasthop_transport::atp::{self, Receiver, Sender};
 use lasthop_units::{Bytes, Seed, Span, Time};
 use std::collections::VecDeque;
 
+/// Both ends of one stream, with their applications.
+#[derive(Clone)]
+pub(crate) struct Atp {
+    source: Source,
+    /// The law of its sender.
+    law: Choice,
+    /// From the stream's start on.
+    connection: Option<Connection>,
+    own: ProgramId,
+    /// What wakes each end: the sender, the receiver.
+    timers: [Component; 2],
+}
+
+impl Atp {
+    /// The program of this stream, with this law at its sender.
+    pub(crate) fn new(source: Source, law: Choice) -> Atp {
+        Atp { source, law, connection: None, own: ProgramId::NONE, timers: [Component(0); 2] }
+    }
+
+    /// The number of its flow: apart from those of TCP connections and UDP sources.
+    fn flow(&self) -> FlowId {
+        FlowId(1 << 25 | self.source.place as u32)
+    }
+
+    /// Sends what one end has to send and notes when it wants to be woken.
+    fn pump(&mut self, context: &mut Context, end: End) {
+        let (now, flow) = (context.now, self.flow());
+        let Some(connection) = &mut self.connection else { return };
+        if end == End::Receiver {
+            connection.arrivals(context, flow);
+        }
+        let (from, to) = match end {
+            End::Sender => (connection.from, connection.to),
+            End::Receiver => (connection.to, connection.from),
+        };
+        let to = Address { host: to, program: self.own };
+        // Any number will do for a hash, as long as it differs from connection to connection.
+        let hash = (self.source.place as u32 | 1 << 30).wrapping_mul(0x9e37_79b9);
+        while let Some(own) = connection.poll(now, end) {
+            let (len, class) = (udp_packet(own.len()), self.source.stream.class);
+            context.send(from, packet((from, to), len, class, hash, Payload::own(own)));
+        }
+        let next = match end {
+            End::Sender => connection.sender.next_timeout(),
+            End::Receiver => connection.receiver.next_timeout(),
+        };
+        context.agenda.set(self.timers[end as usize], next.map(|at| at.max(now)));
+    }
+
+    /// The stream begins, or its time is over.
+    fn act(&mut self, context: &mut Context) {
+        self.source.step(context);
+        let (stream, now, flow) = (self.source.stream, context.now, self.flow());
+        if now < stream.stop {
+            let node = context.concerned(&stream);
+            let connection = Connection::open(now, &stream, node, &self.law, context.seed);
+            self.connection = Some(connection.expect("the scenario names a law that exists"));
+            context.recorder.bulk_flow(now, flow, node, &format!("atp {}", self.source.place));
+            context.recorder.belongs(flow, stream.number);
+        } else if let Some(connection) = &mut self.connection {
+            connection.sender.stop();
+            context.recorder.bulk_flow_ended(now, flow);
+        }
+        self.pump(context, End::Sender);
+    }
+}
+
+/// Timers of its ends, as the program knows them; its stream has another.
+const SENDER: u32 = 1;
+const RECEIVER_END: u32 = 2;
+
+impl Program for Atp {
+    fn begin(&mut self, context: &mut Context, own: ProgramId) {
+        self.own = own;
+        self.source.begin(context, own);
+    }
+
+    fn ready(&mut self, context: &mut Context) {
+        self.timers = [SENDER, RECEIVER_END].map(|timer| context.timer(self.own, timer));
+    }
+
+    fn wake(&mut self, context: &mut Context, timer: u32) {
+        let (now, Some(connection)) = (context.now, &mut self.connection) else { return self.act(context) };
+        match timer {
+            SENDER => {
+                connection.sender.on_timeout(now);
+                self.pump(context, End::Sender);
+            }
+            RECEIVER_END => {
+                connection.receiver.on_timeout(now);
+                self.pump(context, End::Receiver);
+            }
+            _ => self.act(context),
+        }
+    }
+
+    fn receive(&mut self, context: &mut Context, at: Time, datagram: Datagram) {
+        let (Some(connection), Some(packet)) = (&mut self.connection, datagram.content.message()) else { return };
+        let end = if datagram.to == connection.from { End::Sender } else { End::Receiver };
+        match end {
+            End::Sender => connection.sender.on_packet(at, packet),
+            End::Receiver => connection.receiver.on_packet(at, packet),
+        }
+        self.pump(context, end);
+    }
+
+    fn count_segments(&self, context: &mut Context, at: Time) {
+        if let Some(connection) = &self.connection {
+            let counters = connection.sender.counters();
+            let segments = Segments { sent: counters.packets, retransmitted: counters.resent, ..Segments::default() };
+            context.recorder.segments(at, self.flow(), segments);
+        }
+    }
+}
+
 /// One connection: all that its sender's application writes goes to the receiver's.
 #[derive(Clone)]
-pub(crate) struct Connection {
+struct Connection {
     sender: Sender,
     receiver: Receiver,
     from: HostId,
@@ -35,20 +150,14 @@ pub(crate) struct Connection {
 
 /// One end.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+enum End {
     Sender,
     Receiver,
 }
 
 impl Connection {
     /// The connection of a bulk stream with this law at its sender; its receiver has what is set of it.
-    pub(crate) fn open(
-        now: Time,
-        stream: &Stream,
-        node: Node,
-        law: &Choice,
-        seed: Seed,
-    ) -> Result<Connection, BuildError> {
+    fn open(now: Time, stream: &Stream, node: Node, law: &Choice, seed: Seed) -> Result<Connection, BuildError> {
         let number = index(stream.number);
         let random = seed.stream(&format!("atp/{number}"));
         let receiver = Choice::of(&RECEIVER).with(law.settings().clone());
@@ -75,14 +184,22 @@ impl Connection {
         })
     }
 
-    /// What its sender has done, as reports count it.
-    pub(crate) fn segments(&self) -> Segments {
-        let counters = self.sender.counters();
-        Segments { sent: counters.packets, retransmitted: counters.resent, ..Segments::default() }
-    }
-
-    fn end_at(&self, host: HostId) -> End {
-        if host == self.from { End::Sender } else { End::Receiver }
+    /// The receiving application looks at what has come.
+    fn arrivals(&mut self, context: &mut Context, flow: FlowId) {
+        let (now, received) = (context.now, self.receiver.received());
+        let news = received - self.seen;
+        if news.is_zero() {
+            return;
+        }
+        self.seen = received;
+        while let Some((_, sent)) = self.departures.front().copied().filter(|(upto, _)| *upto <= received.get()) {
+            self.departures.pop_front();
+            context.recorder.end_delay(sent, now, self.node);
+        }
+        context.recorder.goodput(now, flow, self.node, news);
+        if self.receiver.is_done() {
+            context.recorder.bulk_flow_ended(now, flow);
+        }
     }
 
     /// What one end sends now.
@@ -98,129 +215,6 @@ impl Connection {
                 }
                 Some(packet)
             }
-        }
-    }
-}
-
-/// The number of the flow of a source's ATP connection: apart from those of TCP connections and UDP sources.
-pub(crate) fn flow(source: usize) -> FlowId {
-    FlowId(1 << 25 | source as u32)
-}
-
-impl World {
-    /// A bulk stream over ATP begins.
-    pub(crate) fn open_atp(&mut self, source: usize, stream: &Stream, node: Node) {
-        let law = &self.senders[stream.from.index()];
-        let connection = Connection::open(self.now, stream, node, law, self.seed);
-        self.atp[source] = Some(connection.expect("the scenario names a law that exists"));
-        self.recorder.bulk_flow(self.now, flow(source), node, &format!("atp {source}"));
-        self.recorder.belongs(flow(source), stream.number);
-        self.pump_atp(source, End::Sender);
-    }
-
-    /// A bulk stream's time is over.
-    pub(crate) fn stop_atp(&mut self, source: usize) {
-        let Some(connection) = &mut self.atp[source] else { return };
-        connection.sender.stop();
-        self.recorder.bulk_flow_ended(self.now, flow(source));
-        self.pump_atp(source, End::Sender);
-    }
-
-    /// A packet has come to the host that it is for.
-    pub(crate) fn at_atp(&mut self, at: Time, host: HostId, source: usize, packet: &atp::Packet) {
-        let Some(connection) = &mut self.atp[source] else { return };
-        let end = connection.end_at(host);
-        match end {
-            End::Sender => connection.sender.on_packet(at, packet),
-            End::Receiver => connection.receiver.on_packet(at, packet),
-        }
-        self.pump_atp(source, end);
-    }
-
-    /// An end is due.
-    pub(crate) fn wake_atp(&mut self, place: usize) {
-        let (now, source) = (self.now, place / 2);
-        let end = if place.is_multiple_of(2) { End::Sender } else { End::Receiver };
-        let Some(connection) = &mut self.atp[source] else { return };
-        match end {
-            End::Sender => connection.sender.on_timeout(now),
-            End::Receiver => connection.receiver.on_timeout(now),
-        }
-        self.pump_atp(source, end);
-    }
-
-    /// Sends what one end has to send and notes when it wants to be woken.
-    fn pump_atp(&mut self, source: usize, end: End) {
-        if end == End::Receiver {
-            self.arrivals_atp(source);
-        }
-        loop {
-            let now = self.now;
-            let Some(connection) = &mut self.atp[source] else { return };
-            let Some(packet) = connection.poll(now, end) else { break };
-            let way = match end {
-                End::Sender => (connection.from, connection.to),
-                End::Receiver => (connection.to, connection.from),
-            };
-            // Any number will do for a hash, as long as it differs from connection to connection.
-            let hash = (source as u32 | 1 << 30).wrapping_mul(0x9e37_79b9);
-            let content = Payload::Atp { source: index(source), packet: Box::new(packet) };
-            let mut packet = self.packet(way, udp_packet(packet.len()), hash, content);
-            self.stamp(way.0, &mut packet);
-            self.send(way.0, packet);
-        }
-        let Some(connection) = &self.atp[source] else { return };
-        let next = match end {
-            End::Sender => connection.sender.next_timeout(),
-            End::Receiver => connection.receiver.next_timeout(),
-        };
-        let component = Component(self.first_atp() + 2 * source as u32 + u32::from(end == End::Receiver));
-        self.agenda.set(component, next.map(|at| at.max(self.now)));
-    }
-
-    /// The receiving application looks at what has come.
-    fn arrivals_atp(&mut self, source: usize) {
-        let now = self.now;
-        let Some(connection) = &mut self.atp[source] else { return };
-        let received = connection.receiver.received();
-        let news = received - connection.seen;
-        if news.is_zero() {
-            return;
-        }
-        connection.seen = received;
-        while let Some((_, sent)) = connection.departures.front().copied().filter(|(upto, _)| *upto <= received.get()) {
-            connection.departures.pop_front();
-            self.recorder.end_delay(sent, now, connection.node);
-        }
-        self.recorder.goodput(now, flow(source), connection.node, news);
-        if connection.receiver.is_done() {
-            self.recorder.bulk_flow_ended(now, flow(source));
-        }
-    }
-
-    /// A node of the last hop that is about to queue a packet stamps it with its own delay, where that is the larger one.
-    pub(crate) fn stamp(&self, host: HostId, packet: &mut Packet<Datagram>) {
-        let Payload::Atp { packet: own, .. } = &mut packet.payload.content else { return };
-        let Some(step) = self.net.next(host, packet.payload.to) else { return };
-        let hop = self.hop_delays.get(step.from.index()).filter(|_| usize::from(step.link) == self.last_hop);
-        if let Some(hop) = hop {
-            own.header.delay = own.header.delay.max(hop.delay(self.now));
-        }
-    }
-
-    /// A packet is about to wait at a node of the last hop.
-    pub(crate) fn queued(&mut self, step: Step) {
-        if usize::from(step.link) == self.last_hop {
-            self.hop_delays[step.from.index()].on_queued(self.now);
-        }
-    }
-
-    /// A transmitter of the last hop is done with a packet.
-    pub(crate) fn served(&mut self, at: Time, (from, dst): (Node, Dest), (queued_at, head_at): (Time, Time)) {
-        match (self.hop_delays.get_mut(from.index()), dst) {
-            (Some(delay), Dest::Node(_)) => delay.on_done(at, queued_at, head_at),
-            (Some(delay), Dest::Group) => delay.on_group_done(at),
-            (None, _) => {}
         }
     }
 }

@@ -1,9 +1,11 @@
 //! A TCP connection of the world: both ends, and the applications on them.
 
+use crate::agenda::Component;
+use crate::payload::{Address, ProgramId, index};
 use lasthop_laws::tcp::Setup;
 use lasthop_laws::{Choice, ReceiveWindow, ReceiverSetup, Transport};
 use lasthop_radio::AccessClass;
-use lasthop_scenario::REQUEST;
+use lasthop_scenario::{REQUEST, Stream, StreamKind};
 use lasthop_signals::{CellCapacity, HostId, Node};
 use lasthop_transport::{self as transport, Config};
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
@@ -53,36 +55,30 @@ pub enum App {
 
 /// What a connection is opened for.
 #[derive(Clone, Copy, Debug)]
-pub struct Opening {
+pub struct Opening<'s> {
     /// Its number among all of the world.
     pub number: usize,
-    /// The host that sends the data.
-    pub from: HostId,
-    /// The host that gets them.
-    pub to: HostId,
-    /// Links between the two.
+    /// The stream that it belongs to.
+    pub stream: &'s Stream,
+    /// Links between its hosts.
     pub hops: u32,
     /// The station that it counts for in figures.
     pub node: Node,
-    /// The stream that it belongs to.
-    pub stream: usize,
     /// What its applications do.
     pub app: App,
-    /// Access category of its packets.
-    pub class: AccessClass,
-    /// What its senders may have written and not have acknowledged; `None`: everything.
-    pub send_buffer: Option<Bytes>,
+    /// The program that serves its ends.
+    pub program: ProgramId,
 }
 
 /// One connection.
 #[derive(Clone)]
 pub struct Connection {
-    /// The end that accepted it.
-    answerer: transport::Connection,
-    /// The end that opened it.
-    caller: transport::Connection,
-    /// Where each end is: the answerer's host, the caller's.
-    hosts: [HostId; 2],
+    /// The end that accepted it, and the one that opened it.
+    ends: [transport::Connection; 2],
+    /// Where each end is: the answerer, the caller.
+    addresses: [Address; 2],
+    /// What wakes each of them.
+    pub timers: [Component; 2],
     /// The end that sends the data.
     data: End,
     /// The station that it counts for in figures.
@@ -112,6 +108,10 @@ pub struct Connection {
     started: bool,
 }
 
+/// A station has opened the connection of this number, through the edge proxy.
+#[derive(Clone, Copy, Debug)]
+pub struct Opened(pub usize);
+
 /// Where the data go on their way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Via {
@@ -133,8 +133,13 @@ impl Connection {
     /// Opens a connection. Whoever is asked for data by `fetch` answers; otherwise the end that is not a server's calls: the one
     /// that gets the data, or the one that sends them where only that is a station. Each end has the congestion control of its host;
     /// `None` if one of them is not ours.
-    pub fn open(now: Time, opening: Opening, calls: End, senders: &[Choice], seed: Seed) -> Option<Connection> {
-        let Opening { number, from, to, hops, node, stream, app, class, send_buffer } = opening;
+    pub fn open(now: Time, opening: Opening<'_>, calls: End, senders: &[Choice], seed: Seed) -> Option<Connection> {
+        let Opening { number, stream, hops, node, app, program } = opening;
+        let Stream { from, to, class, kind, number: stream, .. } = *stream;
+        let send_buffer = match kind {
+            StreamKind::Bulk { send_buffer, .. } => send_buffer,
+            _ => None,
+        };
         // Ports from the ephemeral range of RFC 6335; numbers repeat only after 16 384 connections.
         let port = 49_152 + (number % 16_384) as u16;
         let mut numbers = seed.stream(&format!("tcp/{number}/initial-sequence"));
@@ -186,9 +191,9 @@ impl Connection {
             answerer.tell_by(law);
         }
         Some(Connection {
-            answerer,
-            caller,
-            hosts,
+            ends: [answerer, caller],
+            addresses: hosts.map(|host| Address { host, program }),
+            timers: [Component(0); 2],
             data,
             node,
             stream,
@@ -209,10 +214,7 @@ impl Connection {
 
     /// One end of it.
     pub fn end(&mut self, end: End) -> &mut transport::Connection {
-        match end {
-            End::Answerer => &mut self.answerer,
-            End::Caller => &mut self.caller,
-        }
+        &mut self.ends[end as usize]
     }
 
     /// True while `host` has data of this connection in the network, and for half a second after it sent some.
@@ -224,30 +226,26 @@ impl Connection {
 
     /// True while an end of it tells the other one of its cell.
     pub fn tells(&self) -> bool {
-        [&self.answerer, &self.caller].into_iter().any(|end| end.tells() && !end.is_closed())
+        self.ends.iter().any(|end| end.tells() && !end.is_closed())
     }
 
     /// The end at `host`, if it tells the other one of its cell.
     pub fn end_that_tells(&self, host: HostId) -> Option<End> {
-        let [answerer, caller] = self.hosts;
-        let end = [(answerer, End::Answerer, &self.answerer), (caller, End::Caller, &self.caller)];
-        end.into_iter().find(|(at, _, end)| *at == host && end.tells() && !end.is_closed()).map(|(_, end, _)| end)
+        let tells = |end: &End| {
+            let own = &self.ends[*end as usize];
+            self.address(*end).host == host && own.tells() && !own.is_closed()
+        };
+        [End::Answerer, End::Caller].into_iter().find(tells)
     }
 
     /// What the end at `host` tells of its cell.
     pub fn told_from(&self, host: HostId) -> Option<CellCapacity> {
-        match self.end_that_tells(host)? {
-            End::Answerer => self.answerer.tells_now(),
-            End::Caller => self.caller.tells_now(),
-        }
+        self.ends[self.end_that_tells(host)? as usize].tells_now()
     }
 
     /// What has come to the end at `host` lately, if it tells the other one of its cell.
     pub fn received_lately(&self, at: Time, host: HostId) -> Option<Bytes> {
-        Some(match self.end_that_tells(host)? {
-            End::Answerer => self.answerer.received_lately(at),
-            End::Caller => self.caller.received_lately(at),
-        })
+        Some(self.ends[self.end_that_tells(host)? as usize].received_lately(at))
     }
 
     /// The end that sends the data.
@@ -257,10 +255,7 @@ impl Connection {
 
     /// That end's connection.
     pub fn sender(&self) -> &transport::Connection {
-        match self.data {
-            End::Answerer => &self.answerer,
-            End::Caller => &self.caller,
-        }
+        &self.ends[self.data as usize]
     }
 
     /// The other end's connection.
@@ -270,21 +265,37 @@ impl Connection {
 
     /// From which host to which the packets of an end go.
     pub fn way(&self, end: End) -> (HostId, HostId) {
-        let [answerer, caller] = self.hosts;
-        match end {
-            End::Answerer => (answerer, caller),
-            End::Caller => (caller, answerer),
-        }
+        (self.address(end).host, self.address(end.other()).host)
+    }
+
+    /// Where an end is.
+    pub fn address(&self, end: End) -> Address {
+        self.addresses[end as usize]
+    }
+
+    /// The timer of an end.
+    pub fn timer_of(&self, end: End) -> Component {
+        self.timers[end as usize]
+    }
+
+    /// What the program of an end knows its timer by: the connection's number, and which end.
+    pub fn timer(number: usize, end: End) -> u32 {
+        index(2 * number + end as usize)
+    }
+
+    /// The connection and end of a timer.
+    pub fn end_of(timer: u32) -> (usize, End) {
+        (timer as usize / 2, if timer.is_multiple_of(2) { End::Answerer } else { End::Caller })
     }
 
     /// The end that gets what `from` sends.
     pub fn end_that_gets(&self, from: HostId) -> End {
-        if from == self.hosts[0] { End::Caller } else { End::Answerer }
+        if from == self.addresses[0].host { End::Caller } else { End::Answerer }
     }
 
     /// The five-tuple of what `from` sends.
     pub fn key(&self, from: HostId) -> FlowKey {
-        if from == self.hosts[0] { self.key } else { self.key.reversed() }
+        if from == self.addresses[0].host { self.key } else { self.key.reversed() }
     }
 
     /// Lets the sending application act on what has happened.
@@ -315,12 +326,12 @@ impl Connection {
     }
 
     /// Puts the caller's end of the connection into the edge proxy at `edge`.
-    pub fn proxied(mut self, now: Time, edge: HostId) -> Connection {
+    pub fn proxied(mut self, now: Time, edge: Address) -> Connection {
         let mss = Bytes::new(u64::from(Config::default().mss));
         self.via = Via::Proxy { asked: false, passed: Bytes::ZERO, receive_window: ReceiveWindow::new(mss) };
         // The proxy reads when it can send on.
-        self.caller.set_read_rate(now, Some(Rate::ZERO));
-        self.hosts[1] = edge;
+        self.end(End::Caller).set_read_rate(now, Some(Rate::ZERO));
+        self.addresses[1] = edge;
         self
     }
 

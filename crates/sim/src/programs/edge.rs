@@ -1,17 +1,20 @@
-//! The world's side of the edge proxy and of the stations' agents: which of them is woken when, and what passes between
-//! them.
+//! The edge proxy and the stations' agents: which of them is woken when, and what passes between them.
 
 use crate::agenda::Component;
-use crate::payload::{Payload, Tunnel, index, tunnel_packet, udp_packet};
-use crate::programs::connection::{End, Via};
+use crate::context::Context;
+use crate::payload::{Address, Datagram, Payload, ProgramId, Tunnel, index, packet, tunnel_packet, udp_packet};
+use crate::program::{Heard, Program};
+use crate::programs::connection::{Connection, End, Opened, Via};
 use crate::programs::proxy::{Departure, Proxy, Stream};
 use crate::programs::station::Agent;
-use crate::world::World;
+use crate::programs::tcp;
 use lasthop_laws::aggregation::flow_of;
 use lasthop_laws::{ReceiveWindow, Share};
-use lasthop_scenario::{Scenario, StreamKind};
+use lasthop_radio::AccessClass;
+use lasthop_report::Segments;
+use lasthop_scenario::Scenario;
 use lasthop_signals::{FlowId, HostId, Node};
-use lasthop_units::{Bytes, Span};
+use lasthop_units::{Bytes, Span, Time};
 use std::num::NonZeroU32;
 
 /// The proxies, the agents, and their places in the agenda.
@@ -21,128 +24,128 @@ pub(crate) struct Edge {
     proxies: Vec<Proxy>,
     agents: Vec<Agent>,
     /// Where they stand.
-    host: HostId,
-    first: u32,
+    address: Address,
+    /// The first of its timers: those of the laws. Then each station has two, pacer and agent.
+    first: Component,
     /// Connections of each station with data that is still to come.
     open: Vec<usize>,
+    /// UDP streams that have begun.
+    loads: Vec<Load>,
+}
+
+/// A UDP stream that goes as fast as its station's proxy allows.
+#[derive(Clone, Debug)]
+pub(crate) struct Load {
+    /// The program that its packets are for.
+    pub(crate) program: ProgramId,
+    pub(crate) flow: FlowId,
+    /// Payload of a packet.
+    pub(crate) size: Bytes,
+    pub(crate) class: AccessClass,
+    /// Packets that it has sent.
+    pub(crate) sent: u64,
+}
+
+/// What such a stream's program tells.
+#[derive(Clone, Debug)]
+pub(crate) enum Offer {
+    /// The stream to this station begins.
+    Begins(Node, Load),
+    /// It ends.
+    Ends(Node, FlowId),
 }
 
 /// A request that never came is asked again after this.
 const ASK_AGAIN: Span = Span::from_millis(200);
+/// Timers from this number on are its own; those below are of connections.
+const OWN: u32 = 1 << 31;
 
 impl Edge {
-    /// `first`: the number of its first component. The first are the laws; then each station has two, pacer and agent.
-    pub(crate) fn new(proxies: Vec<Proxy>, agents: Vec<Agent>, host: HostId, first: u32) -> Edge {
+    /// Proxies that stand at `host`, and the agents of all stations.
+    pub(crate) fn new(proxies: Vec<Proxy>, agents: Vec<Agent>, host: HostId) -> Edge {
         let open = vec![0; agents.len()];
-        Edge { proxies, agents, host, first, open }
-    }
-
-    /// Where the proxies stand.
-    pub(crate) fn host(&self) -> HostId {
-        self.host
-    }
-
-    /// How many components it has.
-    pub(crate) fn components(&self) -> u32 {
-        (self.proxies.len() + 2 * self.agents.len()) as u32
+        Edge { proxies, agents, address: Address::nobody(host), first: Component(0), open, loads: Vec::new() }
     }
 
     /// The agent of a station.
-    pub(crate) fn agent(&mut self, station: Node) -> &mut Agent {
+    fn agent(&mut self, station: Node) -> &mut Agent {
         &mut self.agents[place(station)]
     }
 
     /// The law of the proxy at place `home`.
     fn law(&self, home: usize) -> Component {
-        Component(self.first + home as u32)
+        Component(self.first.0 + home as u32)
     }
 
     fn pacer(&self, station: Node) -> Component {
-        Component(self.first + (self.proxies.len() + 2 * place(station)) as u32)
+        Component(self.first.0 + (self.proxies.len() + 2 * place(station)) as u32)
     }
 
     fn waker(&self, station: Node) -> Component {
         Component(self.pacer(station).0 + 1)
     }
-}
 
-/// A station's place in lists of stations.
-fn place(station: Node) -> usize {
-    station.index() - 1
-}
-
-impl World {
-    /// Puts the edge into the agenda.
-    pub(crate) fn begin_edge(&mut self) {
-        let Some(edge) = &self.edge else { return };
-        for at in 0..edge.agents.len() {
-            let station = Scenario::station_node(at);
-            self.agenda.set(edge.waker(station), Some(edge.agents[at].next_event()));
-        }
-    }
-
-    /// A component of the edge is due.
-    pub(crate) fn wake_edge(&mut self, component: Component) {
-        let (now, Some(edge)) = (self.now, &mut self.edge) else { return };
-        let place = (component.0 - edge.first) as usize;
-        let Some(number) = place.checked_sub(edge.proxies.len()) else {
-            edge.proxies[place].wake(now);
-            return self.rates_changed(place);
+    /// A timer of its own is due.
+    fn wake_own(&mut self, context: &mut Context, place: usize) {
+        let now = context.now;
+        let Some(number) = place.checked_sub(self.proxies.len()) else {
+            self.proxies[place].wake(now);
+            return self.rates_changed(context, place);
         };
         let station = Scenario::station_node(number / 2);
         if number.is_multiple_of(2) {
-            return self.depart(station);
+            return self.depart(context, station);
         }
-        let agent = edge.agent(station);
+        let agent = self.agent(station);
         let (ack, feedback) = agent.wake(now);
         let next = agent.next_event();
-        self.agenda.set(component, Some(next));
+        context.agenda.set(self.waker(station), Some(next));
         // The account is sent twice: losing it would cost a slot, and it is small.
         let copies = feedback.map_or(0, |_| 2);
         let accounts = feedback.into_iter().cycle().take(copies).map(|account| Tunnel::Feedback(Box::new(account)));
-        ack.into_iter().chain(accounts).for_each(|tunnel| self.send_up(station, tunnel));
+        ack.into_iter().chain(accounts).for_each(|tunnel| self.send_up(context, station, tunnel));
     }
 
     /// A tunnel packet leaves a station.
-    fn send_up(&mut self, station: Node, tunnel: Tunnel) {
-        let Some(edge) = &self.edge else { return };
-        let (len, hash, way) = (tunnel_packet(&tunnel), hash(station), (self.host_of(station), edge.host));
-        let packet = self.packet(way, len, hash, Payload::Tunnel(tunnel));
-        self.send(way.0, packet);
-    }
-
-    /// True while the request of a proxied connection has not reached the proxy.
-    pub(crate) fn is_unasked(&self, number: usize) -> bool {
-        matches!(self.connections[number].via, Via::Proxy { asked: false, .. })
+    fn send_up(&self, context: &mut Context, station: Node, tunnel: Tunnel) {
+        let (len, from) = (tunnel_packet(&tunnel), context.host_of(station));
+        let content = Payload::Tunnel(tunnel);
+        context.send(from, packet((from, self.address), len, AccessClass::BestEffort, hash(station), content));
     }
 
     /// A station asks the proxy for a connection, and again until it has one.
-    pub(crate) fn ask(&mut self, number: usize) {
-        let again = self.now + ASK_AGAIN;
-        self.agenda.set(self.end_component(number, End::Caller), Some(again));
-        self.send_up(self.connections[number].node, Tunnel::Open { connection: index(number) });
+    fn ask(&self, context: &mut Context, number: usize) {
+        let connection = &context.sockets.connections[number];
+        let station = connection.node;
+        context.agenda.set(connection.timer_of(End::Caller), Some(context.now + ASK_AGAIN));
+        self.send_up(context, station, Tunnel::Open { connection: index(number) });
+    }
+
+    /// The proxy's end of a connection is due, or has got something.
+    fn pump(&mut self, context: &mut Context, number: usize) {
+        tcp::arrivals(context, number);
+        self.take(context, number);
+        tcp::transmit(context, number, End::Caller);
     }
 
     /// A tunnel packet of a station has reached the proxy.
-    pub(crate) fn at_proxy(&mut self, station: Node, tunnel: Tunnel) {
-        let home = self.access_points.home(station);
-        let (now, Some(edge)) = (self.now, &mut self.edge) else { return };
+    fn at_proxy(&mut self, context: &mut Context, station: Node, tunnel: Tunnel) {
+        let (home, now) = (context.access_points.home(station), context.now);
         match tunnel {
             Tunnel::Ack { next, missing, .. } => {
-                edge.proxies[home].acknowledged(now, station, next, &missing);
-                self.set_pacer(station);
+                self.proxies[home].acknowledged(now, station, next, &missing);
+                self.set_pacer(context, station);
             }
             Tunnel::Feedback(feedback) => {
-                edge.proxies[home].feedback(now, &feedback);
-                self.rates_changed(home);
+                self.proxies[home].feedback(now, &feedback);
+                self.rates_changed(context, home);
             }
             Tunnel::Open { connection } => {
                 let number = connection as usize;
-                let connection = &mut self.connections[number];
-                if let Via::Proxy { asked: asked @ false, .. } = &mut connection.via {
+                if let Via::Proxy { asked: asked @ false, .. } = &mut context.sockets.connections[number].via {
                     *asked = true;
-                    edge.open[place(station)] += 1;
-                    self.pump(number, End::Caller);
+                    self.open[place(station)] += 1;
+                    self.pump(context, number);
                 }
             }
             Tunnel::Data { .. } => {}
@@ -150,13 +153,13 @@ impl World {
     }
 
     /// A tunnel packet has reached a station.
-    pub(crate) fn at_station(&mut self, station: Node, tunnel: Tunnel) {
-        let (now, Some(edge)) = (self.now, &mut self.edge) else { return };
+    fn at_station(&mut self, context: &mut Context, station: Node, tunnel: Tunnel) {
         let Tunnel::Data { number, connection, len, .. } = tunnel else { return };
         let (connection, len) = (connection as usize, Bytes::new(u64::from(len)));
         let mut news: Vec<usize> = Vec::new();
-        let connections = &mut self.connections;
-        let ack = edge.agents[place(station)].data(now, number, (connection, len), |connection, len| {
+        let connections = &mut context.sockets.connections;
+        let agent = self.agent(station);
+        let ack = agent.data(context.now, number, (connection, len), |connection, len| {
             if let Via::Proxy { passed, .. } = &mut connections[connection].via {
                 *passed += len;
             }
@@ -164,120 +167,189 @@ impl World {
                 news.push(connection);
             }
         });
-        let next = edge.agents[place(station)].next_event();
-        self.agenda.set(edge.waker(station), Some(next));
-        for connection in news {
-            let before = self.connections[connection].is_complete();
-            self.arrivals(connection);
-            if self.connections[connection].is_complete() && !before {
-                if let Some(edge) = &mut self.edge {
-                    edge.open[place(station)] = edge.open[place(station)].saturating_sub(1);
-                }
-                self.pump(connection, End::Caller);
+        let next = agent.next_event();
+        context.agenda.set(self.waker(station), Some(next));
+        for number in news {
+            let is_complete = |context: &Context| context.sockets.connections[number].is_complete();
+            let before = is_complete(context);
+            tcp::arrivals(context, number);
+            if is_complete(context) && !before {
+                self.open[place(station)] = self.open[place(station)].saturating_sub(1);
+                self.pump(context, number);
             }
         }
         if let Some(ack) = ack {
-            self.send_up(station, ack);
+            self.send_up(context, station, ack);
         }
     }
 
     /// The proxy's end of a connection may have something for the station; it must not have too much.
-    pub(crate) fn take_into_proxy(&mut self, number: usize) {
-        let (now, Some(edge)) = (self.now, &mut self.edge) else { return };
-        let connection = &mut self.connections[number];
-        if connection.via == Via::Direct {
-            return;
-        }
+    fn take(&mut self, context: &mut Context, number: usize) {
+        let connection = &mut context.sockets.connections[number];
         let (node, unread) = (connection.node, connection.receiver().unread());
         let round_trip = connection.receiver().stats().min_rtt.unwrap_or(Span::from_millis(1));
         if let Via::Proxy { receive_window, .. } = &mut connection.via {
-            let proxy = &edge.proxies[self.access_points.home(node)];
-            let share = Share { of: proxy.rate(node), among: edge.open[place(node)] };
+            let proxy = &self.proxies[context.access_points.home(node)];
+            let share = Share { of: proxy.rate(node), among: self.open[place(node)] };
             let standing = ReceiveWindow::standing(ReceiveWindow::ALLOWANCE);
-            let window = receive_window.window(now, share, round_trip, standing, unread);
+            let window = receive_window.window(context.now, share, round_trip, standing, unread);
             connection.receiver().limit_window(window + unread);
         }
         if !unread.is_zero() {
-            self.offer(node, Stream::Connection(number));
+            self.offer(context, node, Stream::Connection(number));
         }
     }
 
     /// A stream has something for its station.
-    pub(crate) fn offer(&mut self, station: Node, stream: Stream) {
-        let home = self.access_points.home(station);
-        let (now, Some(edge)) = (self.now, &mut self.edge) else { return };
-        let before = edge.proxies[home].revisit();
-        edge.proxies[home].offer(now, station, stream);
-        let revisit = edge.proxies[home].revisit();
+    fn offer(&mut self, context: &mut Context, station: Node, stream: Stream) {
+        let home = context.access_points.home(station);
+        let before = self.proxies[home].revisit();
+        self.proxies[home].offer(context.now, station, stream);
+        let revisit = self.proxies[home].revisit();
         if revisit != before {
-            self.agenda.set(edge.law(home), revisit);
+            context.agenda.set(self.law(home), revisit);
         }
-        self.set_pacer(station);
+        self.set_pacer(context, station);
     }
 
-    /// A UDP source has ended.
-    pub(crate) fn withdraw(&mut self, station: Node, stream: Stream, flow: FlowId) {
-        let Some(edge) = &mut self.edge else { return };
-        edge.proxies[self.access_points.home(station)].withdraw(self.now, station, stream);
-        self.recorder.bulk_flow_ended(self.now, flow);
-        self.set_pacer(station);
-    }
-
-    fn set_pacer(&mut self, station: Node) {
-        let Some(edge) = &self.edge else { return };
-        let next = edge.proxies[self.access_points.home(station)].next_departure(station);
-        self.agenda.set(edge.pacer(station), next.map(|at| at.max(self.now)));
+    fn set_pacer(&self, context: &mut Context, station: Node) {
+        let next = self.proxies[context.access_points.home(station)].next_departure(station);
+        context.agenda.set(self.pacer(station), next.map(|at| at.max(context.now)));
     }
 
     /// What may leave for a station now leaves.
-    fn depart(&mut self, station: Node) {
-        let (now, Some(edge)) = (self.now, &mut self.edge) else { return };
-        let (connections, home) = (&mut self.connections, self.access_points.home(station));
-        let left = edge.proxies[home]
-            .depart(now, station, |connection, len| connections[connection].receiver().read(now, len));
-        if let Some((departure, len)) = left {
-            let (connection, content, len) = match departure {
+    fn depart(&mut self, context: &mut Context, station: Node) {
+        let (now, home) = (context.now, context.access_points.home(station));
+        let connections = &mut context.sockets.connections;
+        let read = |connection: usize, len| connections[connection].receiver().read(now, len);
+        if let Some((departure, len)) = self.proxies[home].depart(now, station, read) {
+            let (mut program, mut class, mut read_from) = (self.address.program, AccessClass::BestEffort, None);
+            let (content, len) = match departure {
                 Departure::Tunnel(tunnel) => {
                     let Tunnel::Data { connection, .. } = tunnel else { return };
-                    (Some(connection as usize), Payload::Tunnel(tunnel), len)
+                    read_from = Some(connection as usize);
+                    (Payload::Tunnel(tunnel), len)
                 }
-                Departure::Udp(source, packet) => {
-                    self.sources[source].sent += 1;
-                    let StreamKind::Udp { size, .. } = self.sources[source].stream.kind else { return };
-                    (
-                        None,
-                        Payload::Udp { source: index(source), sent: now, packet: NonZeroU32::new(packet + 1) },
-                        udp_packet(size),
-                    )
+                Departure::Udp(place, packet) => {
+                    let load = &mut self.loads[place];
+                    load.sent += 1;
+                    (program, class) = (load.program, load.class);
+                    (Payload::Udp { sent: now, packet: NonZeroU32::new(packet + 1) }, udp_packet(load.size))
                 }
             };
-            let way = (edge.host, self.host_of(station));
-            let packet = self.packet(way, len, hash(station), content);
-            self.send(way.0, packet);
-            if let Some(connection) = connection {
-                self.pump(connection, End::Caller);
+            let (from, to) = (self.address.host, Address { host: context.host_of(station), program });
+            context.send(from, packet((from, to), len, class, hash(station), content));
+            if let Some(number) = read_from {
+                self.pump(context, number);
             }
         }
-        self.set_pacer(station);
+        self.set_pacer(context, station);
     }
 
     /// The law of the proxy at place `home` has had a chance to change its mind.
-    fn rates_changed(&mut self, home: usize) {
-        let (now, Some(edge)) = (self.now, &self.edge) else { return };
-        let proxy = &edge.proxies[home];
-        self.agenda.set(edge.law(home), proxy.revisit().map(|at| at.max(now)));
-        let alone = edge.proxies.len() == 1;
+    fn rates_changed(&self, context: &mut Context, home: usize) {
+        let (now, proxy) = (context.now, &self.proxies[home]);
+        context.agenda.set(self.law(home), proxy.revisit().map(|at| at.max(now)));
+        let alone = self.proxies.len() == 1;
         for (n, station) in proxy.stations().enumerate() {
             let seen = proxy.controller().observe(flow_of(station));
-            self.recorder.observed(now, station, &seen);
+            context.recorder.observed(now, station, &seen);
             // Where there are several proxies, what each knows of rounds is its stations'.
             if !alone || n == 0 {
-                self.recorder.observed_round(now, (!alone).then_some(station), &seen);
+                context.recorder.observed_round(now, (!alone).then_some(station), &seen);
             }
         }
-        let stations: Vec<Node> = proxy.stations().collect();
-        stations.into_iter().for_each(|station| self.set_pacer(station));
+        proxy.stations().for_each(|station| self.set_pacer(context, station));
     }
+}
+
+impl Program for Edge {
+    fn begin(&mut self, context: &mut Context, own: ProgramId) {
+        self.address.program = own;
+        context.proxy = Some(self.address);
+        let timers = (self.proxies.len() + 2 * self.agents.len()) as u32;
+        self.first = context.timer(own, OWN);
+        (1..timers).for_each(|timer| _ = context.timer(own, OWN + timer));
+        for (place, agent) in self.agents.iter().enumerate() {
+            let station = Scenario::station_node(place);
+            context.listen(own, station);
+            context.agenda.set(self.waker(station), Some(agent.next_event()));
+        }
+    }
+
+    fn wake(&mut self, context: &mut Context, timer: u32) {
+        if let Some(place) = timer.checked_sub(OWN) {
+            return self.wake_own(context, place as usize);
+        }
+        let (number, end) = Connection::end_of(timer);
+        let connection = &mut context.sockets.connections[number];
+        // The request has not reached the proxy.
+        if let Via::Proxy { asked: false, .. } = connection.via {
+            return self.ask(context, number);
+        }
+        connection.end(end).on_timeout(context.now);
+        self.pump(context, number);
+    }
+
+    fn receive(&mut self, context: &mut Context, at: Time, datagram: Datagram) {
+        let station = |host: HostId| context.stations[host.index()];
+        match datagram.content {
+            Payload::Tcp { connection, header } => {
+                let number = connection as usize;
+                context.sockets.connections[number].end(End::Caller).on_segment(at, &header);
+                self.pump(context, number);
+            }
+            Payload::Tunnel(tunnel) => match (station(datagram.to), station(datagram.from)) {
+                (Some(station), _) => self.at_station(context, station, tunnel),
+                (None, Some(station)) => self.at_proxy(context, station, tunnel),
+                (None, None) => {}
+            },
+            content => {
+                if let Some(Opened(number)) = content.message() {
+                    self.ask(context, *number);
+                }
+                match content.message() {
+                    Some(Offer::Begins(station, load)) => {
+                        self.loads.push(load.clone());
+                        self.offer(context, *station, Stream::Udp(self.loads.len() - 1));
+                    }
+                    Some(Offer::Ends(station, flow)) => {
+                        if let Some(place) = self.loads.iter().position(|load| load.flow == *flow) {
+                            let home = context.access_points.home(*station);
+                            self.proxies[home].withdraw(context.now, *station, Stream::Udp(place));
+                        }
+                        context.recorder.bulk_flow_ended(context.now, *flow);
+                        self.set_pacer(context, *station);
+                    }
+                    None => {}
+                }
+            }
+        }
+    }
+
+    /// What a station's radio receives, its agent counts.
+    fn overheard(&mut self, _: &mut Context, at: Time, station: Node, heard: &Heard<'_>) {
+        match heard {
+            Heard::Frame(packets, rate) => self.agent(station).frame(at, *packets, *rate),
+            Heard::Packet(packet) => {
+                if let Some(left) = packet.payload.content.left_proxy() {
+                    self.agent(station).counted(at, left, packet.len);
+                }
+            }
+            Heard::Driver(_) | Heard::Sent(..) => {}
+        }
+    }
+
+    fn count_segments(&self, context: &mut Context, at: Time) {
+        for load in &self.loads {
+            context.recorder.segments(at, load.flow, Segments { sent: load.sent, ..Segments::default() });
+        }
+    }
+}
+
+/// A station's place in lists of stations.
+fn place(station: Node) -> usize {
+    station.index() - 1
 }
 
 /// The tunnel of a station is one flow.

@@ -4,19 +4,18 @@
 //! Deviations: which hosts stand behind which node of the mesh is known (HNA messages would tell it); each of them is reached through that node.
 
 use crate::agenda::Component;
-use crate::net::Net;
-use crate::payload::{Payload, udp_packet};
-use crate::world::World;
-use lasthop_radio::{AccessClass, Dest, Packet};
+use crate::context::Context;
+use crate::payload::{Payload, ProgramId};
+use crate::program::{Heard, Program};
 use lasthop_routing::olsr::{Olsr, Params, Route, Routes};
 use lasthop_scenario::graph::{Forwarding, Graph, Step};
 use lasthop_signals::{HostId, Node};
-use lasthop_units::{Bytes, Seed, Time};
+use lasthop_units::{Seed, Time};
 use std::net::Ipv4Addr;
 
 /// One node of a mesh.
 #[derive(Clone)]
-pub struct Router {
+pub(crate) struct Router {
     node: Node,
     host: HostId,
     olsr: Olsr,
@@ -24,6 +23,7 @@ pub struct Router {
     routes: Routes,
     /// For each host how it is reached, by its number; `None` for itself.
     ways: Vec<Option<Way>>,
+    timer: Component,
 }
 
 /// How a host is reached.
@@ -37,7 +37,7 @@ enum Way {
 
 /// An OLSR packet on its way.
 #[derive(Clone, Debug)]
-pub struct Octets {
+struct Octets {
     from: Ipv4Addr,
     bytes: Vec<u8>,
 }
@@ -54,7 +54,7 @@ fn node_of(address: Ipv4Addr) -> Option<Node> {
 }
 
 /// A router at each node of the last hop `link` of a mesh. `tables` are those of the true topology.
-pub fn routers(graph: &Graph, link: usize, tables: &[Forwarding], seed: Seed) -> Vec<Router> {
+pub(crate) fn routers(graph: &Graph, link: usize, tables: &[Forwarding], seed: Seed) -> Vec<Router> {
     let ends = &graph.links[link].ends;
     let node_at = |host: HostId| ends.iter().position(|end| *end == Some(host)).map(|node| Node(node as u16));
     let over_air = |step: &Step| usize::from(step.link) == link;
@@ -82,7 +82,7 @@ pub fn routers(graph: &Graph, link: usize, tables: &[Forwarding], seed: Seed) ->
         let olsr =
             Olsr::new(address(node), Params::default(), stream, Time::ZERO).expect("the RFC's parameters are right");
         let ways = hosts.iter().map(|to| way(host, *to)).collect();
-        Router { node, host, olsr, routes: Routes::new(), ways }
+        Router { node, host, olsr, routes: Routes::new(), ways, timer: Component(0) }
     };
     ends.iter().enumerate().filter_map(|(node, end)| Some(router((node, (*end)?)))).collect()
 }
@@ -100,56 +100,45 @@ impl Router {
     }
 }
 
-impl World {
-    /// Puts the routers into the agenda, and takes from their nodes what they do not know yet.
-    pub(crate) fn begin_routers(&mut self) {
-        for place in 0..self.routers.len() {
-            let router = &self.routers[place];
-            self.net.tables[router.host.index()] = router.table(self.last_hop);
-            self.agenda.set(self.router(place), Some(router.olsr.next_timeout()));
-        }
+impl Program for Router {
+    /// Takes from its node what that does not know yet.
+    fn begin(&mut self, context: &mut Context, own: ProgramId) {
+        context.sockets.routes_are_found = true;
+        context.net.tables[self.host.index()] = self.table(context.last_hop);
+        context.listen(own, self.node);
+        self.timer = context.timer(own, 0);
+        context.agenda.set(self.timer, Some(self.olsr.next_timeout()));
     }
 
-    fn router(&self, place: usize) -> Component {
-        Component(self.first_router() + place as u32)
+    /// It is due, or has heard something.
+    fn wake(&mut self, context: &mut Context, _: u32) {
+        while let Some(bytes) = self.olsr.poll_transmit(context.now) {
+            let (len, from) = (bytes.len(), address(self.node));
+            // In the class of the agent's packets (CS6).
+            context.broadcast(self.node, len, u32::from(self.node.0), Payload::own(Octets { from, bytes }));
+        }
+        if self.routes != *self.olsr.routes() {
+            self.routes.clone_from(self.olsr.routes());
+            context.net.tables[self.host.index()] = self.table(context.last_hop);
+        }
+        context.agenda.set(self.timer, Some(self.olsr.next_timeout()));
     }
 
-    /// A router is due, or has heard something.
-    pub(crate) fn wake_router(&mut self, place: usize) {
-        let now = self.now;
-        while let Some(bytes) = self.routers[place].olsr.poll_transmit(now) {
-            let Router { node, host, .. } = self.routers[place];
-            let len = udp_packet(Bytes::new(bytes.len() as u64));
-            let content = Payload::Routing(Box::new(Octets { from: address(node), bytes }));
-            let packet = self.packet((host, host), len, u32::from(node.0), content);
-            // As the agent's packets (CS6), which do not wait behind data where there is QoS.
-            let packet = Packet { src: node, dst: Dest::Group, class: AccessClass::Voice, ..packet };
-            let next = self.net.enqueue(self.last_hop, now, packet, &mut self.effects);
-            self.agenda.set(Net::component(self.last_hop), next);
-        }
-        let router = &mut self.routers[place];
-        if router.routes != *router.olsr.routes() {
-            router.routes.clone_from(router.olsr.routes());
-            self.net.tables[router.host.index()] = router.table(self.last_hop);
-        }
-        let next = router.olsr.next_timeout();
-        self.agenda.set(self.router(place), Some(next));
-    }
-
-    /// An OLSR packet has come to a node of the last hop.
-    pub(crate) fn routed(&mut self, at: Time, to: Node, octets: &Octets) {
-        let Some(place) = self.routers.iter().position(|router| router.node == to) else { return };
-        let read = self.routers[place].olsr.on_packet(at, octets.from, &octets.bytes);
+    /// An OLSR packet of another node.
+    fn overheard(&mut self, context: &mut Context, at: Time, _: Node, heard: &Heard<'_>) {
+        let Heard::Packet(packet) = heard else { return };
+        let Some(octets) = packet.payload.content.message::<Octets>() else { return };
+        let read = self.olsr.on_packet(at, octets.from, &octets.bytes);
         debug_assert!(read.is_ok(), "nodes send packets: {read:?}");
         // What follows from it follows at its own event: deliveries are not a place to send from.
-        self.agenda.set(self.router(place), Some(at));
+        context.agenda.set(self.timer, Some(at));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::build;
+    use crate::{World, run::build};
     use lasthop_scenario::Scenario;
     use lasthop_units::Span;
 
@@ -195,10 +184,10 @@ mod tests {
             let mut world = build(&scenario, law, Seed(seed), false).expect("it can be built");
             let ways = |world: &World| {
                 let pairs = hosts.iter().flat_map(|from| hosts.iter().map(move |to| (*from, *to)));
-                pairs.map(|(from, to)| hops(&graph, &world.net.tables, from, to)).collect::<Vec<_>>()
+                pairs.map(|(from, to)| hops(&graph, &world.context.net.tables, from, to)).collect::<Vec<_>>()
             };
             let [n4, n8] = ["n4", "n8"].map(|name| scenario.host(name).expect("a host"));
-            assert_eq!(hops(&graph, &world.net.tables, n4, n8), None, "nobody knows a way at first");
+            assert_eq!(hops(&graph, &world.context.net.tables, n4, n8), None, "nobody knows a way at first");
             let right: Vec<_> =
                 hosts.iter().flat_map(|from| hosts.iter().map(|to| hops(&graph, &given, *from, *to))).collect();
             assert!(right.iter().all(Option::is_some));

@@ -1,22 +1,23 @@
 //! The middleware on a station: it bounds the windows of the station's own uploads and counts other sending terminals.
 
 use crate::agenda::Component;
-use crate::net::Net;
-use crate::payload::{Payload, udp_packet};
-use crate::world::World;
+use crate::context::Context;
+use crate::payload::{Payload, ProgramId};
+use crate::program::{Heard, Program};
+use crate::programs::tcp;
+use crate::sockets::flow_id;
 use lasthop_laws::terminal::{NOTICE_INTERVAL, Params};
 use lasthop_laws::{Bounds, BuildError, Choice, HopLaw};
-use lasthop_radio::{AccessClass, Dest, Packet};
-use lasthop_signals::{Feedback, FlowId, HostId, MacAddress, Node, Notice, Signal, SocketReport};
+use lasthop_signals::{Feedback, HostId, MacAddress, Node, Notice, Signal, SocketReport};
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 use lasthop_wire::notice::signed::SIGNED_LEN;
 use rand::RngExt;
 
 /// One station's.
 #[derive(Clone)]
-pub struct Terminal {
+pub(crate) struct Terminal {
     /// The station on the last hop, and as a host.
-    pub(crate) station: Node,
+    station: Node,
     host: HostId,
     bssid: MacAddress,
     /// Its number among terminals.
@@ -33,6 +34,7 @@ pub struct Terminal {
     /// What it tells: the rate of its uploads, and that it empties the hop.
     rate: Rate,
     drains: bool,
+    timer: Component,
 }
 
 impl Terminal {
@@ -40,7 +42,7 @@ impl Terminal {
     ///
     /// # Errors
     /// If the choice makes no law of a hop.
-    pub fn new(
+    pub(crate) fn new(
         choice: &Choice,
         (station, host): (Node, HostId),
         access_point: Node,
@@ -62,18 +64,28 @@ impl Terminal {
             managed: Vec::new(),
             rate: Rate::ZERO,
             drains: false,
+            timer: Component(0),
         })
     }
 
-    fn next_event(&self) -> Time {
-        self.look.min(self.notice)
+    fn set_timer(&self, context: &mut Context) {
+        context.agenda.set(self.timer, Some(self.look.min(self.notice)));
+    }
+
+    /// Tells the neighbours that the station sends, by a packet on the hop.
+    fn tell(&mut self, context: &mut Context, flows: usize) {
+        let Terminal { bssid, number, sequence, rate, drains, .. } = *self;
+        self.sequence = sequence.wrapping_add(1);
+        let flows = u16::try_from(flows).unwrap_or(u16::MAX);
+        let notice = Notice { bssid, terminal: number, sequence, flows, rate, drains };
+        context.broadcast(self.station, SIGNED_LEN, number as u32, Payload::own(notice));
     }
 
     /// Looks at the connections through which the station sends. Returns the bounds of each, and of those that are let go.
     fn look(&mut self, now: Time, sockets: &[(usize, SocketReport)]) -> Vec<(usize, Option<Bounds<Bytes>>)> {
         let sends = |number: &usize| sockets.binary_search_by_key(number, |(number, _)| *number).is_ok();
         let gone: Vec<usize> = self.managed.iter().copied().filter(|number| !sends(number)).collect();
-        gone.iter().for_each(|number| self.law.sense(now, &Signal::FlowGone(flow(*number))));
+        gone.iter().for_each(|number| self.law.sense(now, &Signal::FlowGone(flow_id(*number))));
         sockets.iter().for_each(|(_, report)| self.law.sense(now, &Signal::Socket(*report)));
         self.law.sense(now, &Signal::Wakeup);
         self.managed = sockets.iter().map(|(number, _)| *number).collect();
@@ -95,35 +107,26 @@ impl Terminal {
     }
 }
 
-/// A connection as its terminal's law knows it.
-fn flow(number: usize) -> FlowId {
-    FlowId(number as u32)
-}
-
-impl World {
-    /// Puts the terminals into the agenda.
-    pub(crate) fn begin_terminals(&mut self) {
-        for place in 0..self.terminals.len() {
-            self.agenda.set(self.terminal(place), Some(self.terminals[place].next_event()));
-        }
+impl Program for Terminal {
+    fn begin(&mut self, context: &mut Context, own: ProgramId) {
+        self.timer = context.timer(own, 0);
+        self.set_timer(context);
+        context.listen(own, self.station);
+        context.sockets.counted.insert(self.station);
     }
 
-    fn terminal(&self, place: usize) -> Component {
-        Component(self.first_terminal() + place as u32)
-    }
-
-    /// A terminal is due.
-    pub(crate) fn wake_terminal(&mut self, place: usize) {
-        let (now, host) = (self.now, self.terminals[place].host);
-        let sockets: Vec<(usize, SocketReport)> = self
+    fn wake(&mut self, context: &mut Context, _: u32) {
+        let now = context.now;
+        let sockets: Vec<(usize, SocketReport)> = context
+            .sockets
             .connections
             .iter()
             .enumerate()
-            .filter(|(_, connection)| connection.sends_from(host, now))
+            .filter(|(_, connection)| connection.sends_from(self.host, now))
             .map(|(number, connection)| {
                 let stats = connection.sender().stats();
                 let report = SocketReport {
-                    flow: flow(number),
+                    flow: flow_id(number),
                     rtt: stats.srtt,
                     deviation: stats.rttvar,
                     min_rtt: stats.min_rtt,
@@ -137,51 +140,34 @@ impl World {
                 (number, report)
             })
             .collect();
-        let terminal = &mut self.terminals[place];
-        if terminal.look <= now {
-            for (number, bounds) in terminal.look(now, &sockets) {
-                let end = self.connections[number].data();
-                self.connections[number].end(end).bound(now, bounds);
-                self.pump(number, end);
+        if self.look <= now {
+            for (number, bounds) in self.look(now, &sockets) {
+                let connection = &mut context.sockets.connections[number];
+                let end = connection.data();
+                connection.end(end).bound(now, bounds);
+                tcp::pump(context, number, end);
             }
         }
-        let terminal = &mut self.terminals[place];
-        if terminal.notice <= now {
-            terminal.notice = now + NOTICE_INTERVAL;
+        if self.notice <= now {
+            self.notice = now + NOTICE_INTERVAL;
             if !sockets.is_empty() {
-                self.tell(place, sockets.len());
+                self.tell(context, sockets.len());
             }
         }
-        self.agenda.set(self.terminal(place), Some(self.terminals[place].next_event()));
+        self.set_timer(context);
     }
 
-    /// A terminal tells its neighbours that it sends, by a packet on the hop.
-    fn tell(&mut self, place: usize, flows: usize) {
-        let terminal = &mut self.terminals[place];
-        let Terminal { station, host, bssid, number, sequence, rate, drains, .. } = *terminal;
-        terminal.sequence = sequence.wrapping_add(1);
-        let flows = u16::try_from(flows).unwrap_or(u16::MAX);
-        let notice = Notice { bssid, terminal: number, sequence, flows, rate, drains };
-        let len = udp_packet(Bytes::new(SIGNED_LEN as u64));
-        let packet = self.packet((host, host), len, number as u32, Payload::Notice(Box::new(notice)));
-        // Where there is QoS it does not wait behind the station's own data.
-        let packet = Packet { src: station, dst: Dest::Group, class: AccessClass::Voice, ..packet };
-        let next = self.net.enqueue(self.last_hop, self.now, packet, &mut self.effects);
-        self.agenda.set(Net::component(self.last_hop), next);
-    }
-
-    /// A notice has come to a node of the last hop.
-    pub(crate) fn heard(&mut self, at: Time, to: Node, notice: &Notice) {
-        let here = self.terminals.iter().position(|terminal| terminal.station == to);
-        let Some(place) = here else { return };
-        let own = &mut self.terminals[place];
-        if own.bssid != notice.bssid || own.number == notice.terminal {
+    /// A notice of another terminal.
+    fn overheard(&mut self, context: &mut Context, at: Time, _: Node, heard: &Heard<'_>) {
+        let Heard::Packet(packet) = heard else { return };
+        let Some(notice) = packet.payload.content.message::<Notice>() else { return };
+        if self.bssid != notice.bssid || self.number == notice.terminal {
             return;
         }
-        own.law.sense(at, &Signal::Neighbour(*notice));
-        if notice.drains && !own.drains {
-            own.look = at;
-            self.agenda.set(self.terminal(place), Some(at));
+        self.law.sense(at, &Signal::Neighbour(*notice));
+        if notice.drains && !self.drains {
+            self.look = at;
+            context.agenda.set(self.timer, Some(at));
         }
     }
 }
