@@ -60,7 +60,7 @@ impl World {
     fn telling(&self, station: Node) -> Option<(&Connection, CellCapacity)> {
         let host = self.context.host_of(station);
         let connections = &self.context.sockets.connections;
-        connections.iter().find_map(|connection| Some((connection, connection.told_from(host)?)))
+        connections.iter().find_map(|connection| Some((connection, connection.told_from(host)?.latest()?)))
     }
 
     /// What a station's connection tells its sender of the cell, if one does.

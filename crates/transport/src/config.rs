@@ -33,8 +33,6 @@ pub struct Config {
     pub delayed_ack: Span,
     /// How losses are found and repaired. Selective acknowledgements are offered where that needs them.
     pub loss_recovery: LossRecovery,
-    /// The sending law wants what the peer's receiver tells of its cell: this is offered to the peer, and read where it offers the same.
-    pub wants_capacity: bool,
     /// Timeouts in a row, of data or of a SYN, after which the connection is given up.
     pub max_retries: u32,
 }
@@ -55,7 +53,6 @@ impl Default for Config {
             initial_rto: Span::from_secs(1),
             delayed_ack: Span::from_millis(40),
             loss_recovery: LossRecovery::Rack,
-            wants_capacity: false,
             max_retries: 15,
         }
     }

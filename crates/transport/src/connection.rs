@@ -6,17 +6,17 @@
 //! Checked by: tests/integration/props.rs, tests/integration/endpoint.rs
 
 use crate::config::Config;
-use crate::options::{self, Agreed, Cell};
+use crate::options::{self, Agreed};
 use crate::receiver::Receiver;
-use crate::receiver_feedback::{FeedbackReader, ReceiverFeedback};
 use crate::sender::{Acknowledgement, Outgoing, Sender};
 use crate::sequence::{Numbering, timestamp_before};
+use crate::signal_option::SignalOption;
 use crate::small_queue::SmallQueue;
 use crate::stats::Stats;
-use lasthop_laws::{Bounds, Decision, ReceiverLaw, SenderLaw};
-use lasthop_signals::{CellCapacity, Signal};
+use lasthop_laws::{Bounds, Decision, SenderLaw};
 use lasthop_units::{Bytes, Rate, Span, Time};
-use lasthop_wire::tcp::{CAPACITY_LEN, Capacity, Flags, SackBlock, SackBlocks, TcpHeader, TcpOptions, Timestamps};
+use lasthop_wire::tcp::{Flags, SackBlock, SackBlocks, TcpHeader, TcpOptions, Timestamps};
+use std::any::Any;
 
 /// One end of a TCP connection. See the crate's documentation for the loop that drives it.
 #[derive(Clone)]
@@ -34,10 +34,8 @@ pub struct Connection {
     last_echo: Option<u32>,
     sender: Sender,
     receiver: Receiver,
-    /// What tells the peer of our cell, if we have one.
-    receiver_feedback: Option<Box<ReceiverFeedback>>,
-    /// What the peer has told of its own.
-    feedback_reader: FeedbackReader,
+    /// What the ends signal to each other beside the stream, if anything.
+    signal_option: Option<Box<dyn SignalOption>>,
     acks_sent: u64,
     aborted: bool,
     /// The latest `now` given, for figures that are running.
@@ -93,21 +91,14 @@ impl Connection {
             phase,
             ours: Numbering::new(config.initial_seq),
             theirs: Numbering::new(0),
-            agreed: Agreed {
-                mss: u32::from(config.mss),
-                peer_scale: None,
-                sack: false,
-                timestamps: false,
-                capacity: false,
-            },
+            agreed: Agreed { mss: u32::from(config.mss), peer_scale: None, sack: false, timestamps: false },
             peer_options: TcpOptions::default(),
             handshake: Handshake { due: false, again: None, tries: 0, sent_at: now },
             recent_timestamp: 0,
             last_echo: None,
             sender: Sender::new(now, &config, law),
             receiver: Receiver::new(&config),
-            receiver_feedback: None,
-            feedback_reader: FeedbackReader::default(),
+            signal_option: None,
             acks_sent: 0,
             aborted: false,
             config,
@@ -121,39 +112,23 @@ impl Connection {
         self.sender.bound(now, bounds);
     }
 
-    /// This end tells the peer what `law` decides of its cell, if the peer wants to hear it. To be called before the first segment.
-    pub fn tell_by(&mut self, law: Box<dyn ReceiverLaw>) {
-        self.receiver_feedback = Some(Box::new(ReceiverFeedback::new(law)));
-        self.receiver.shorten_segments(CAPACITY_LEN as u64);
-    }
-
-    /// True if this end has something to tell of its cell: [`Connection::sense`] shows it that.
-    pub fn tells(&self) -> bool {
-        self.receiver_feedback.is_some()
-    }
-
-    /// Shows the law that tells of this end's cell what its world has of it. What it decides leaves with the next segment.
-    pub fn sense(&mut self, now: Time, signal: &Signal) {
-        if let Some(feedback) = &mut self.receiver_feedback {
-            feedback.sense(now, signal);
+    /// This end signals something to the peer in an option, or wants to be signalled to, if the peer has the same option. To be called
+    /// before the first segment.
+    pub fn carry(&mut self, option: Box<dyn SignalOption>) {
+        if option.is_in_each_segment() {
+            self.receiver.shorten_segments(u64::from(option.octets()));
         }
+        self.signal_option = Some(option);
     }
 
-    /// Octets of packets that have come to an end that tells in the last tenths of a second; zero for another.
-    pub fn received_lately(&self, now: Time) -> Bytes {
-        self.receiver_feedback.as_ref().map_or(Bytes::ZERO, |feedback| feedback.lately(now))
+    /// The option of this end, if it is one of this type. None is left where the peer does not have it.
+    pub fn carried<T: SignalOption>(&self) -> Option<&T> {
+        (&**self.signal_option.as_ref()? as &dyn Any).downcast_ref()
     }
 
-    /// So many flows of this end's station share what it has in its cell, this one among them.
-    pub fn share_cell(&mut self, now: Time, flows: u32) {
-        if let Some(feedback) = &mut self.receiver_feedback {
-            feedback.share(now, flows);
-        }
-    }
-
-    /// What that law has decided last; `None` if there is none, or nothing is known yet.
-    pub fn tells_now(&self) -> Option<CellCapacity> {
-        self.receiver_feedback.as_ref()?.latest()
+    /// The same to be changed.
+    pub fn carried_mut<T: SignalOption>(&mut self) -> Option<&mut T> {
+        (&mut **self.signal_option.as_mut()? as &mut dyn Any).downcast_mut()
     }
 
     /// The application writes `len` octets. Ignored after `close`, as a socket would refuse it.
@@ -311,8 +286,8 @@ impl Connection {
             Phase::Listen | Phase::Dead => None,
             Phase::SynSent | Phase::SynReceived => self.handshake.again,
             Phase::Established => {
-                let feedback = self.receiver_feedback.as_ref().map_or(Time::MAX, |feedback| feedback.next_timeout());
-                let next = self.sender.next_timeout().min(self.receiver.next_timeout()).min(feedback);
+                let option = self.signal_option.as_ref().map_or(Time::MAX, |option| option.next_timeout());
+                let next = self.sender.next_timeout().min(self.receiver.next_timeout()).min(option);
                 (next != Time::MAX).then_some(next)
             }
         }
@@ -334,8 +309,8 @@ impl Connection {
             }
             Phase::Established => {
                 self.receiver.on_timeout(now);
-                if let Some(feedback) = &mut self.receiver_feedback {
-                    feedback.on_timeout(now);
+                if let Some(option) = &mut self.signal_option {
+                    option.on_timeout(now);
                 }
                 if !self.sender.on_timeout(now) {
                     self.abort();
@@ -427,13 +402,17 @@ impl Connection {
         self.theirs = Numbering::new(segment.seq);
         self.config.remote_port = segment.source_port;
         self.peer_options = segment.options;
-        self.agreed = Agreed::with(&self.config, self.cell(None), &segment.options);
-        if !self.agreed.capacity {
-            self.receiver_feedback = None;
-        } else if self.receiver_feedback.is_none() {
-            // A peer that tells of its cell does so in each segment.
-            self.receiver.shorten_segments(CAPACITY_LEN as u64);
-        }
+        self.signal_option = self.signal_option.take().filter(|option| option.is_offered(&segment.options));
+        let further = match &self.signal_option {
+            Some(option) if option.is_in_each_segment() => option.octets(),
+            Some(option) => {
+                // The peer's segments have it then.
+                self.receiver.shorten_segments(u64::from(option.octets()));
+                0
+            }
+            None => 0,
+        };
+        self.agreed = Agreed::with(&self.config, further, &segment.options);
         if self.agreed.peer_scale.is_none() {
             self.receiver.window().disable_scaling();
         }
@@ -449,45 +428,18 @@ impl Connection {
         self.handshake.due = false;
         // Karn's rule holds for SYNs too.
         let rtt = (self.handshake.tries == 1).then(|| now.since(self.handshake.sent_at));
-        if let (Some(feedback), Some(rtt)) = (&mut self.receiver_feedback, rtt) {
-            feedback.sense(now, &Signal::RoundTrip(rtt));
+        if let (Some(option), Some(rtt)) = (&mut self.signal_option, rtt) {
+            option.on_round_trip(now, rtt);
         }
-        self.promise(now);
+        let agreed = self.signal_option.as_ref().and_then(|option| option.agreed());
+        agreed.iter().for_each(|signal| self.sender.tell(now, signal));
         // The window of a SYN is never scaled (RFC 7323, section 2.2).
         let shift = if segment.flags.contains(Flags::SYN) { 0 } else { self.agreed.peer_scale.unwrap_or(0) };
         let window = u64::from(segment.window) << shift;
         let seq = self.theirs.offset(segment.seq, self.receiver.next()).unwrap_or(0);
         self.sender.establish(now, u64::from(self.agreed.mss), window, seq, rtt);
-        if let Some(option) = self.peer_options.capacity.filter(|option| !option.told().available.is_zero()) {
-            self.hear(now, &option);
-        }
-    }
-
-    /// What our end has to do with capacities, `known` being what it has to tell of its own.
-    fn cell(&self, known: Option<Capacity>) -> Cell {
-        match self.receiver_feedback {
-            Some(_) => Cell::Tells(known),
-            None if self.config.wants_capacity => Cell::Wants,
-            None => Cell::None,
-        }
-    }
-
-    /// The handshake is over: the law learns, before anything else, that it will be told.
-    fn promise(&mut self, now: Time) {
-        if !self.agreed.capacity || !self.config.wants_capacity {
-            return;
-        }
-        self.sender.on_capacity(now, CellCapacity::UNKNOWN);
-    }
-
-    /// The peer tells of its cell.
-    fn hear(&mut self, now: Time, option: &Capacity) {
-        if self.agreed.capacity
-            && self.config.wants_capacity
-            && let Some(told) = self.feedback_reader.take(option)
-        {
-            self.sender.on_capacity(now, told);
-        }
+        let signal = self.signal_option.as_mut().and_then(|option| option.read_syn(&self.peer_options));
+        signal.iter().for_each(|signal| self.sender.tell(now, signal));
     }
 
     fn acceptable_ack(&self, segment: &TcpHeader) -> Option<u64> {
@@ -519,10 +471,10 @@ impl Connection {
         }
         if end > start {
             self.measure_receive_rtt(now, segment);
-            if let Some(feedback) = &mut self.receiver_feedback {
+            if let Some(option) = &mut self.signal_option {
                 let options = if self.agreed.timestamps { TIMESTAMPS_LEN as u64 } else { 0 };
                 let len = Bytes::new(HEADERS + options + u64::from(segment.payload_len));
-                feedback.on_packet(now, segment.options.timestamps.map(|stamps| stamps.val), len);
+                option.on_packet(now, segment.options.timestamps.map(|stamps| stamps.val), len);
             }
         }
         self.receiver.on_segment(now, start, end, segment.flags.contains(Flags::FIN));
@@ -545,9 +497,8 @@ impl Connection {
             echoed_rtt: self.echo_age(now, segment).map(Span::from_millis),
             bare: segment.payload_len == 0 && !segment.flags.contains(Flags::FIN),
         };
-        if let Some(option) = &segment.options.capacity {
-            self.hear(now, option);
-        }
+        let signal = self.signal_option.as_mut().and_then(|option| option.read(&segment.options));
+        signal.iter().for_each(|signal| self.sender.tell(now, signal));
         self.sender.on_ack(now, &ack);
     }
 
@@ -569,8 +520,8 @@ impl Connection {
         if let Some(age) = self.echo_age(now, segment) {
             let rtt = Span::from_millis(age);
             self.receiver.window().on_rtt(rtt);
-            if let Some(feedback) = &mut self.receiver_feedback {
-                feedback.sense(now, &Signal::RoundTrip(rtt));
+            if let Some(option) = &mut self.signal_option {
+                option.on_round_trip(now, rtt);
             }
         }
     }
@@ -587,14 +538,16 @@ impl Connection {
             val: options::timestamp(&self.config, now),
             ecr: if answering { self.recent_timestamp } else { 0 },
         };
-        let known = self.receiver_feedback.as_mut().and_then(|feedback| feedback.option());
-        let cell = self.cell(known);
         let next = self.receiver.next();
         let window = self.receiver.window();
         // A SYN leaves before the peer's numbers are known; the window then begins after the peer's SYN.
         let field = window.syn_field(next.max(1));
         let scale = window.offered_scale();
         let peer = answering.then_some(&self.peer_options);
+        let mut options = options::syn(&self.config, scale, timestamps, peer);
+        if let Some(option) = &mut self.signal_option {
+            option.offer(&mut options);
+        }
         TcpHeader {
             source_port: self.config.local_port,
             destination_port: self.config.remote_port,
@@ -602,7 +555,7 @@ impl Connection {
             ack: if answering { self.theirs.wire(next) } else { 0 },
             flags: if answering { Flags::SYN | Flags::ACK } else { Flags::SYN },
             window: field,
-            options: options::syn(&self.config, cell, scale, timestamps, peer),
+            options,
             payload_len: 0,
         }
     }
@@ -621,8 +574,12 @@ impl Connection {
         let stamps = if timestamps.is_some() { TIMESTAMPS_LEN } else { 0 };
         let blocks = sack.as_slice().len() * size_of::<[u32; 2]>();
         let taken = stamps + if blocks > 0 { SACK_LEN + blocks } else { 0 };
-        let has_room = taken + CAPACITY_LEN <= OPTION_SPACE;
-        let capacity = self.receiver_feedback.as_mut().filter(|_| has_room).and_then(|feedback| feedback.option());
+        let mut options = TcpOptions { timestamps, sack, ..TcpOptions::default() };
+        if let Some(option) =
+            self.signal_option.as_mut().filter(|option| taken + usize::from(option.octets()) <= OPTION_SPACE)
+        {
+            option.write(&mut options);
+        }
         TcpHeader {
             source_port: self.config.local_port,
             destination_port: self.config.remote_port,
@@ -630,7 +587,7 @@ impl Connection {
             ack: self.theirs.wire(self.receiver.next()),
             flags,
             window,
-            options: TcpOptions { timestamps, sack, capacity, ..TcpOptions::default() },
+            options,
             payload_len,
         }
     }

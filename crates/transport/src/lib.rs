@@ -34,6 +34,7 @@ mod send_buffer;
 mod sender;
 mod sequence;
 mod sharing;
+mod signal_option;
 mod small_queue;
 mod stats;
 pub mod stream;
@@ -42,7 +43,8 @@ mod window;
 
 pub use config::Config;
 pub use connection::Connection;
-pub use receiver_feedback::ReceiverFeedback;
+pub use receiver_feedback::{CellOption, ReceiverFeedback};
 pub use sharing::Sharing;
+pub use signal_option::SignalOption;
 pub use small_queue::SmallQueue;
 pub use stats::Stats;

@@ -3,7 +3,7 @@
 
 use crate::config::Config;
 use lasthop_units::Time;
-use lasthop_wire::tcp::{CAPACITY_LEN, Capacity, TcpOptions, Timestamps};
+use lasthop_wire::tcp::{TcpOptions, Timestamps};
 
 /// Octets that the timestamps option takes in every segment, padding included.
 const TIMESTAMPS_LEN: u16 = 12;
@@ -23,64 +23,33 @@ pub(crate) struct Agreed {
     pub(crate) sack: bool,
     /// Timestamps are used.
     pub(crate) timestamps: bool,
-    /// Capacities of cells are told.
-    pub(crate) capacity: bool,
-}
-
-/// What our end has to do with capacities of cells.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Cell {
-    /// Nothing.
-    None,
-    /// It wants to be told of the peer's.
-    Wants,
-    /// It tells of its own, what it knows of it so far, and may want to be told of the peer's.
-    Tells(Option<Capacity>),
 }
 
 impl Agreed {
-    /// From our configuration and the options of the peer's SYN.
-    pub(crate) fn with(config: &Config, cell: Cell, peer: &TcpOptions) -> Agreed {
+    /// From our configuration and the options of the peer's SYN. Each of our segments carries a further option of `further` octets.
+    pub(crate) fn with(config: &Config, further: u16, peer: &TcpOptions) -> Agreed {
         let timestamps = peer.timestamps.is_some();
         // The MSS option counts payload and options together, so every segment pays for its timestamps.
-        let option_len = if timestamps { TIMESTAMPS_LEN } else { 0 };
-        let capacity = peer.capacity.is_some() && cell != Cell::None;
-        // Likewise, where it stands in each.
-        let tells = capacity && cell != Cell::Wants;
-        let option_len = option_len + if tells { CAPACITY_LEN as u16 } else { 0 };
-        let ours = config.mss.saturating_sub(if tells { CAPACITY_LEN as u16 } else { 0 });
+        let option_len = further + if timestamps { TIMESTAMPS_LEN } else { 0 };
+        let ours = config.mss.saturating_sub(further);
         let theirs = peer.mss.unwrap_or(DEFAULT_MSS).saturating_sub(option_len).max(1);
         Agreed {
             mss: u32::from(ours.min(theirs).max(1)),
             peer_scale: peer.window_scale.map(|shift| shift.min(MAX_SCALE)),
             sack: peer.sack_permitted && config.loss_recovery.has_sack(),
             timestamps,
-            capacity,
         }
     }
 }
 
 /// The options of our own SYN; in a SYN-ACK, only what `peer` offered.
-pub(crate) fn syn(
-    config: &Config,
-    cell: Cell,
-    scale: u8,
-    timestamps: Timestamps,
-    peer: Option<&TcpOptions>,
-) -> TcpOptions {
-    let capacity = match cell {
-        Cell::None => None,
-        // A capacity of zero is one that is not known.
-        Cell::Wants | Cell::Tells(None) => Some(Capacity::default()),
-        Cell::Tells(told) => told,
-    };
+pub(crate) fn syn(config: &Config, scale: u8, timestamps: Timestamps, peer: Option<&TcpOptions>) -> TcpOptions {
     let offered = |has: fn(&TcpOptions) -> bool| peer.is_none_or(has);
     TcpOptions {
         mss: Some(config.mss.saturating_add(TIMESTAMPS_LEN)),
         window_scale: offered(|o| o.window_scale.is_some()).then_some(scale),
         sack_permitted: offered(|o| o.sack_permitted) && config.loss_recovery.has_sack(),
         timestamps: offered(|o| o.timestamps.is_some()).then_some(timestamps),
-        capacity: capacity.filter(|_| offered(|o| o.capacity.is_some())),
         ..TcpOptions::default()
     }
 }
@@ -98,36 +67,23 @@ mod tests {
     #[test]
     fn two_default_ends_agree_on_everything() {
         let config = Config::default();
-        let theirs = syn(&config, Cell::None, 10, Timestamps { val: 1, ecr: 0 }, None);
-        let agreed = Agreed::with(&config, Cell::None, &theirs);
-        assert_eq!(agreed, Agreed { mss: 1448, peer_scale: Some(10), sack: true, timestamps: true, capacity: false });
+        let theirs = syn(&config, 10, Timestamps { val: 1, ecr: 0 }, None);
+        let agreed = Agreed::with(&config, 0, &theirs);
+        assert_eq!(agreed, Agreed { mss: 1448, peer_scale: Some(10), sack: true, timestamps: true });
     }
 
     #[test]
     fn a_syn_ack_offers_only_what_the_syn_did() {
         let bare = TcpOptions { mss: Some(1000), ..TcpOptions::default() };
-        let answer = syn(&Config::default(), Cell::None, 10, Timestamps { val: 1, ecr: 0 }, Some(&bare));
+        let answer = syn(&Config::default(), 10, Timestamps { val: 1, ecr: 0 }, Some(&bare));
         assert_eq!((answer.window_scale, answer.sack_permitted, answer.timestamps), (None, false, None));
-        let agreed = Agreed::with(&Config::default(), Cell::None, &bare);
-        assert_eq!(agreed, Agreed { mss: 1000, peer_scale: None, sack: false, timestamps: false, capacity: false });
-    }
-
-    #[test]
-    fn capacities_are_told_where_both_ends_offer_it() {
-        let (config, stamps) = (Config::default(), Timestamps { val: 1, ecr: 0 });
-        let tells = syn(&config, Cell::Tells(None), 10, stamps, None);
-        assert_eq!(tells.capacity, Some(Capacity::default()));
-        let answer = |cell| syn(&config, cell, 10, stamps, Some(&tells)).capacity;
-        assert_eq!((answer(Cell::None), answer(Cell::Wants)), (None, Some(Capacity::default())));
-        assert_eq!(syn(&config, Cell::Wants, 10, stamps, Some(&TcpOptions::default())).capacity, None);
-        let agreed = |cell| Agreed::with(&config, cell, &tells);
-        assert_eq!([Cell::None, Cell::Wants, Cell::Tells(None)].map(|cell| agreed(cell).mss), [1448, 1448, 1440]);
-        assert!(!agreed(Cell::None).capacity && agreed(Cell::Wants).capacity);
+        let agreed = Agreed::with(&Config::default(), 0, &bare);
+        assert_eq!(agreed, Agreed { mss: 1000, peer_scale: None, sack: false, timestamps: false });
     }
 
     #[test]
     fn a_shift_beyond_fourteen_counts_as_fourteen() {
         let odd = TcpOptions { window_scale: Some(40), ..TcpOptions::default() };
-        assert_eq!(Agreed::with(&Config::default(), Cell::None, &odd).peer_scale, Some(14));
+        assert_eq!(Agreed::with(&Config::default(), 0, &odd).peer_scale, Some(14));
     }
 }

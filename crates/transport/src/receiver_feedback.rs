@@ -7,10 +7,11 @@
 //!
 //! The law tells far more often than segments leave: each segment carries what it told last. SACK blocks come first where there is no room for both.
 
+use crate::signal_option::SignalOption;
 use lasthop_laws::ReceiverLaw;
 use lasthop_signals::{Arrival, CellCapacity, Feedback, Signal};
 use lasthop_units::{Bytes, Span, Time};
-use lasthop_wire::tcp::Capacity;
+use lasthop_wire::tcp::{CAPACITY_LEN, Capacity, TcpOptions};
 
 /// The receiving end of a connection that tells of its cell: shows a law what comes, and keeps what that decides.
 #[derive(Clone)]
@@ -116,7 +117,7 @@ impl ReceiverFeedback {
     }
 
     /// What to say in the next segment; `None` while nothing is known.
-    pub fn option(&mut self) -> Option<Capacity> {
+    fn option(&mut self) -> Option<Capacity> {
         let told = self.latest?;
         self.number = (self.number + 1) % 16;
         Some(Capacity::of(&told, self.number))
@@ -146,7 +147,7 @@ impl PeerClock {
 
 /// The sending end: which of the options that come are news.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct FeedbackReader {
+struct FeedbackReader {
     last: Option<u8>,
 }
 
@@ -156,7 +157,7 @@ const OVERTAKEN: u8 = 4;
 
 impl FeedbackReader {
     /// What the option tells, unless a later one has come already.
-    pub(crate) fn take(&mut self, option: &Capacity) -> Option<CellCapacity> {
+    fn take(&mut self, option: &Capacity) -> Option<CellCapacity> {
         let behind = self.last.map(|last| last.wrapping_sub(option.number) % 16);
         if behind.is_some_and(|behind| behind <= OVERTAKEN) {
             return None;
@@ -166,9 +167,97 @@ impl FeedbackReader {
     }
 }
 
+/// The option of an end of a connection: it tells of its own cell, wants to be told of the peer's, or both.
+#[derive(Clone)]
+pub struct CellOption {
+    tells: Option<ReceiverFeedback>,
+    wants: Option<FeedbackReader>,
+}
+
+impl CellOption {
+    /// Of an end that tells what `law` decides of its cell, if there is one. `wants`: its sending law wants what the peer's receiver tells.
+    /// `None` for neither.
+    pub fn new(law: Option<Box<dyn ReceiverLaw>>, wants: bool) -> Option<CellOption> {
+        let tells = law.map(ReceiverFeedback::new);
+        (wants || tells.is_some()).then(|| CellOption { tells, wants: wants.then(FeedbackReader::default) })
+    }
+
+    /// What the end tells; `None` if it only wants to be told.
+    pub fn tells(&self) -> Option<&ReceiverFeedback> {
+        self.tells.as_ref()
+    }
+
+    /// The same, to be shown what its world has of the cell. What it decides leaves with the next segment.
+    pub fn tells_mut(&mut self) -> Option<&mut ReceiverFeedback> {
+        self.tells.as_mut()
+    }
+}
+
+impl SignalOption for CellOption {
+    fn octets(&self) -> u16 {
+        CAPACITY_LEN as u16
+    }
+
+    fn is_in_each_segment(&self) -> bool {
+        self.tells.is_some()
+    }
+
+    fn is_offered(&self, syn: &TcpOptions) -> bool {
+        syn.capacity.is_some()
+    }
+
+    fn offer(&mut self, syn: &mut TcpOptions) {
+        // A capacity of zero is one that is not known.
+        syn.capacity = Some(self.tells.as_mut().and_then(ReceiverFeedback::option).unwrap_or_default());
+    }
+
+    fn write(&mut self, options: &mut TcpOptions) {
+        options.capacity = self.tells.as_mut().and_then(ReceiverFeedback::option);
+    }
+
+    fn agreed(&self) -> Option<Signal> {
+        self.wants.map(|_| Signal::Cell(CellCapacity::UNKNOWN))
+    }
+
+    fn read_syn(&mut self, syn: &TcpOptions) -> Option<Signal> {
+        syn.capacity.filter(|option| !option.told().available.is_zero()).and_then(|_| self.read(syn))
+    }
+
+    fn read(&mut self, options: &TcpOptions) -> Option<Signal> {
+        self.wants.as_mut()?.take(options.capacity.as_ref()?).map(Signal::Cell)
+    }
+
+    fn on_packet(&mut self, now: Time, stamp: Option<u32>, len: Bytes) {
+        if let Some(tells) = &mut self.tells {
+            tells.on_packet(now, stamp, len);
+        }
+    }
+
+    fn on_round_trip(&mut self, now: Time, round_trip: Span) {
+        if let Some(tells) = &mut self.tells {
+            tells.sense(now, &Signal::RoundTrip(round_trip));
+        }
+    }
+
+    fn next_timeout(&self) -> Time {
+        self.tells.as_ref().map_or(Time::MAX, ReceiverFeedback::next_timeout)
+    }
+
+    fn on_timeout(&mut self, now: Time) {
+        if let Some(tells) = &mut self.tells {
+            tells.on_timeout(now);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
+    use crate::options::{self, Agreed};
+    use lasthop_laws::{Choice, Place, ReceiverSetup};
+    use lasthop_signals::Node;
+    use lasthop_wire::tcp::Timestamps;
 
     #[test]
     fn a_peers_clock_that_runs_away_ends_at_the_end_of_time() {
@@ -197,6 +286,28 @@ mod tests {
         lately.add(at(150), Bytes::new(4));
         let seen = [150, 199, 200, 299, 300].map(|ms| lately.at(at(ms))).map(|seen| (seen.now + seen.before).get());
         assert_eq!(seen, [7, 7, 4, 4, 0]);
+    }
+
+    #[test]
+    fn capacities_are_told_where_both_ends_offer_it() {
+        let law = || {
+            let (slot, start, end) = (0, Time::ZERO, Time::MAX);
+            let setup = ReceiverSetup { node: Node(1), slot, start, end, interval: Span::MAX, idle_slots: None };
+            Choice::named(Place::Receiver, "pbe").and_then(|law| law.receiver(setup).ok())
+        };
+        let option = |law, wants| CellOption::new(law, wants).expect("one of both");
+        let (mut syn, mut answer) = (TcpOptions::default(), TcpOptions::default());
+        option(law(), false).offer(&mut syn);
+        option(None, true).offer(&mut answer);
+        assert_eq!([syn.capacity, answer.capacity], [Some(Capacity::default()); 2]);
+        assert!(CellOption::new(None, false).is_none());
+        assert!(!option(None, true).is_offered(&TcpOptions::default()) && option(None, true).is_offered(&syn));
+        let segments = [option(None, true), option(law(), false)];
+        assert_eq!(segments.map(|option| option.is_in_each_segment()), [false, true]);
+        let config = Config::default();
+        let peer = options::syn(&config, 10, Timestamps { val: 1, ecr: 0 }, None);
+        let agreed = |further| Agreed::with(&config, further, &peer);
+        assert_eq!([0, CAPACITY_LEN as u16].map(|further| agreed(further).mss), [1448, 1440]);
     }
 
     #[test]

@@ -22,7 +22,7 @@ use crate::send_buffer::SendBuffer;
 use crate::small_queue::{HostQueue, SmallQueue};
 use duplicates::Duplicates;
 use lasthop_laws::{Bounds, Decision, LossRecovery, SenderLaw};
-use lasthop_signals::{CellCapacity, Sent, Signal};
+use lasthop_signals::{Sent, Signal};
 use lasthop_units::{Bytes, Span, Time};
 use lasthop_wire::tcp_info::CaState;
 use timers::Timers;
@@ -251,11 +251,6 @@ impl Sender {
     /// What bounds the law's window from outside.
     pub(crate) fn bound(&mut self, now: Time, bounds: Option<Bounds<Bytes>>) {
         self.tell(now, &Signal::Bounds(bounds));
-    }
-
-    /// The peer tells of its cell.
-    pub(crate) fn on_capacity(&mut self, now: Time, told: CellCapacity) {
-        self.tell(now, &Signal::Cell(told));
     }
 
     /// Payload of a full segment.
@@ -506,7 +501,7 @@ impl Sender {
     }
 
     /// Shows the law what happened and asks what follows from it.
-    fn tell(&mut self, now: Time, signal: &Signal) {
+    pub(crate) fn tell(&mut self, now: Time, signal: &Signal) {
         self.law.sense(now, signal);
         self.ask(now);
     }

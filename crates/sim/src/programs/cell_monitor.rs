@@ -6,7 +6,7 @@ use crate::program::{Heard, Program};
 use crate::programs::tcp;
 use lasthop_scenario::Scenario;
 use lasthop_signals::Node;
-use lasthop_transport::Sharing;
+use lasthop_transport::{CellOption, Sharing};
 use lasthop_units::Time;
 
 /// The monitors of this many stations.
@@ -26,15 +26,16 @@ impl Program for CellMonitor {
         let host = context.host_of(station);
         let mut telling = std::mem::take(&mut context.sockets.with_feedback);
         telling.retain(|number| context.sockets.connections[*number].tells());
-        let received = |number: &usize| context.sockets.connections[*number].received_lately(at, host);
+        let received = |number: &usize| Some(context.sockets.connections[*number].told_from(host)?.lately(at));
         // The flows that share what the station has in its cell.
         let sharing = Sharing::of(telling.iter().filter_map(received));
         for number in &telling {
             let connection = &mut context.sockets.connections[*number];
             let Some(end) = connection.end_that_tells(host) else { continue };
-            let own = connection.end(end);
-            own.share_cell(at, sharing.with(own.received_lately(at)));
-            own.sense(at, signal);
+            if let Some(own) = connection.end(end).carried_mut::<CellOption>().and_then(CellOption::tells_mut) {
+                own.share(at, sharing.with(own.lately(at)));
+                own.sense(at, signal);
+            }
             // The law may want to be woken; what it tells waits for the next segment.
             tcp::set_timer(context, *number, end);
         }

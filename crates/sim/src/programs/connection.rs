@@ -6,8 +6,8 @@ use lasthop_laws::tcp::Setup;
 use lasthop_laws::{Choice, ReceiveWindow, ReceiverSetup, Transport};
 use lasthop_radio::AccessClass;
 use lasthop_scenario::{REQUEST, Stream, StreamKind};
-use lasthop_signals::{CellCapacity, HostId, Node};
-use lasthop_transport::{self as transport, Config};
+use lasthop_signals::{HostId, Node};
+use lasthop_transport::{self as transport, CellOption, Config, ReceiverFeedback};
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 use lasthop_wire::FlowKey;
 use lasthop_wire::tcp::TcpHeader;
@@ -25,6 +25,9 @@ pub enum End {
 }
 
 impl End {
+    /// Both of them.
+    pub const BOTH: [End; 2] = [End::Answerer, End::Caller];
+
     /// The other one.
     pub fn other(self) -> End {
         match self {
@@ -154,7 +157,6 @@ impl Connection {
             initial_seq: numbers.next_u32(),
             send_buffer,
             loss_recovery: senders[host.index()].transport().loss_recovery(),
-            wants_capacity: senders[host.index()].transport() == Transport::ReceiverFeedback,
             ..Config::default()
         };
         let (caller, answerer) = (config(hosts[1], port, SERVER_PORT), config(hosts[0], SERVER_PORT, port));
@@ -170,25 +172,24 @@ impl Connection {
             destination_port: port,
             protocol: IPPROTO_TCP,
         };
-        // An end has the law that tells if its peer's sender wants to be told of its cell.
-        let tells = |peer: HostId| {
-            let law = Some(&senders[peer.index()])
-                .filter(|law| law.transport() == Transport::ReceiverFeedback)?
-                .of_receiver()?;
+        // An end tells of its cell if its peer's sender wants to be told.
+        let wants = |host: HostId| senders[host.index()].transport() == Transport::ReceiverFeedback;
+        let option = |own: HostId, peer: HostId| {
+            let law = Some(&senders[peer.index()]).filter(|_| wants(peer)).and_then(Choice::of_receiver);
             let (slot, idle_slots) = (0, None);
             let setup = ReceiverSetup { node, slot, start: now, end: Time::MAX, interval: Span::MAX, idle_slots };
-            law.receiver(setup).ok()
+            CellOption::new(law.and_then(|law| law.receiver(setup).ok()), wants(own)).map(Box::new)
         };
         let mut caller = transport::Connection::connect(now, caller, law(hosts[1], "station")?);
-        if let Some(law) = tells(hosts[0]) {
-            caller.tell_by(law);
+        if let Some(option) = option(hosts[1], hosts[0]) {
+            caller.carry(option);
         }
         if matches!(app, App::Fetch { .. }) {
             caller.write(REQUEST);
         }
         let mut answerer = transport::Connection::accept(now, answerer, law(hosts[0], "server")?);
-        if let Some(law) = tells(hosts[1]) {
-            answerer.tell_by(law);
+        if let Some(option) = option(hosts[0], hosts[1]) {
+            answerer.carry(option);
         }
         Some(Connection {
             ends: [answerer, caller],
@@ -224,28 +225,26 @@ impl Connection {
         self.way(self.data).0 == host && (lately() || !self.sender().stats().in_flight.is_zero())
     }
 
-    /// True while an end of it tells the other one of its cell.
-    pub fn tells(&self) -> bool {
-        self.ends.iter().any(|end| end.tells() && !end.is_closed())
+    /// What an end tells the other one of its cell, if it does.
+    fn tells_from(&self, end: End) -> Option<&ReceiverFeedback> {
+        let end = &self.ends[end as usize];
+        end.carried::<CellOption>()?.tells().filter(|_| !end.is_closed())
     }
 
     /// The end at `host`, if it tells the other one of its cell.
     pub fn end_that_tells(&self, host: HostId) -> Option<End> {
-        let tells = |end: &End| {
-            let own = &self.ends[*end as usize];
-            self.address(*end).host == host && own.tells() && !own.is_closed()
-        };
-        [End::Answerer, End::Caller].into_iter().find(tells)
+        let tells = |end: &End| self.address(*end).host == host && self.tells_from(*end).is_some();
+        End::BOTH.into_iter().find(tells)
     }
 
-    /// What the end at `host` tells of its cell.
-    pub fn told_from(&self, host: HostId) -> Option<CellCapacity> {
-        self.ends[self.end_that_tells(host)? as usize].tells_now()
+    /// True while an end of it tells the other one of its cell.
+    pub fn tells(&self) -> bool {
+        End::BOTH.into_iter().any(|end| self.tells_from(end).is_some())
     }
 
-    /// What has come to the end at `host` lately, if it tells the other one of its cell.
-    pub fn received_lately(&self, at: Time, host: HostId) -> Option<Bytes> {
-        Some(self.ends[self.end_that_tells(host)? as usize].received_lately(at))
+    /// What the end at `host` tells the other one of its cell, if it does.
+    pub fn told_from(&self, host: HostId) -> Option<&ReceiverFeedback> {
+        self.tells_from(self.end_that_tells(host)?)
     }
 
     /// The end that sends the data.

@@ -134,7 +134,7 @@ pub(crate) fn open(context: &mut Context, stream: &Stream, app: App) {
         .map(|end| context.timer(connection.address(end).program, Connection::timer(number, end)));
     let tells = connection.tells();
     context.sockets.connections.push(connection);
-    [End::Answerer, End::Caller].into_iter().for_each(|end| watch(context, number, end));
+    End::BOTH.into_iter().for_each(|end| watch(context, number, end));
     if tells {
         context.sockets.with_feedback.push(number);
     }

@@ -3,9 +3,9 @@
 use crate::harness;
 
 use harness::net::{Net, Network, Way, law_called, perfect};
-use lasthop_laws::{Choice, Place, ReceiverSetup, Settings, Value, Why};
+use lasthop_laws::{Choice, Place, ReceiverLaw, ReceiverSetup, Settings, Value, Why};
 use lasthop_signals::{Block, CellCapacity, CellSubframe, Dci, Node, Rnti, Signal};
-use lasthop_transport::Config;
+use lasthop_transport::{CellOption, Config, ReceiverFeedback};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use lasthop_wire::tcp::{Capacity, Flags, TcpHeader};
 
@@ -20,8 +20,20 @@ fn at(ms: u64) -> Time {
     Time::ZERO + Span::from_millis(ms)
 }
 
-fn wants() -> Config {
-    Config { wants_capacity: true, ..Config::default() }
+/// The option of an end with this receiver's law, which wants to be told or does not.
+fn option(law: Option<Box<dyn ReceiverLaw>>, wants: bool) -> Box<CellOption> {
+    Box::new(CellOption::new(law, wants).expect("it tells, or wants to be told"))
+}
+
+/// What B tells of its cell, if it does.
+fn told(net: &Net) -> Option<&ReceiverFeedback> {
+    net.b.carried::<CellOption>()?.tells()
+}
+
+fn sense(net: &mut Net, now: u64) {
+    if let Some(tells) = net.b.carried_mut::<CellOption>().and_then(CellOption::tells_mut) {
+        tells.sense(at(now), &subframe(now));
+    }
 }
 
 /// A network of 20 ms each way that drops what `lost` says.
@@ -32,9 +44,12 @@ fn losing(mut lost: impl FnMut(Time, &TcpHeader) -> bool + 'static) -> Network {
     })
 }
 
-/// A PBE sender without end. Its receiver is alone in a cell, or knows of none.
-fn world(sender: Config, network: Network, tells: bool) -> Net {
-    let mut net = Net::new(law_called("pbe"), sender, Config::default(), network);
+/// A PBE sender without end, which wants to be told or does not. Its receiver is alone in a cell, or knows of none.
+fn world(wants: bool, network: Network, tells: bool) -> Net {
+    let mut net = Net::new(law_called("pbe"), Config::default(), Config::default(), network);
+    if wants {
+        net.a.carry(option(None, true));
+    }
     if tells {
         let law = Choice::named(Place::Receiver, "pbe").expect("it is in the registry");
         let (start, interval) = (Time::ZERO, Span::MAX);
@@ -42,7 +57,7 @@ fn world(sender: Config, network: Network, tells: bool) -> Net {
         // What comes here are not the cell's blocks: their headers cannot be measured.
         let mut settings = Settings::default();
         settings.set("measured-overhead", Value::Flag(false));
-        net.b.tell_by(law.with(settings).receiver(setup).expect("a parameter of the law"));
+        net.b.carry(option(Some(law.with(settings).receiver(setup).expect("a parameter of the law")), false));
     }
     net.a.write_forever();
     net
@@ -59,7 +74,7 @@ fn subframe(number: u64) -> Signal {
 fn run(net: &mut Net, ms: std::ops::Range<u64>, mut each: impl FnMut(u64, &Net)) {
     for now in ms {
         net.run_until(at(now), |_| false);
-        net.b.sense(at(now), &subframe(now));
+        sense(net, now);
         each(now, net);
     }
 }
@@ -69,7 +84,7 @@ fn whys(net: &mut Net, ms: u64, heard: u64) -> Vec<Why> {
     let why = |now| {
         net.run_until(at(now), |_| false);
         if now < heard {
-            net.b.sense(at(now), &subframe(now));
+            sense(net, now);
         }
         net.a.decision().why
     };
@@ -82,7 +97,7 @@ fn from_b(net: &Net) -> impl Iterator<Item = (Time, &TcpHeader)> {
 
 #[test]
 fn the_sender_goes_at_the_capacity_that_it_is_told() {
-    let mut net = world(wants(), perfect(DELAY), true);
+    let mut net = world(true, perfect(DELAY), true);
     let mut acked = [Bytes::ZERO; 2];
     let mut started = None;
     run(&mut net, 0..1500, |now, net| {
@@ -116,7 +131,7 @@ fn three_sack_blocks_leave_no_room_and_the_sender_holds() {
         // Every tenth segment, and its copies, for four round trips.
         (at(600)..at(760)).contains(&now) && number.is_multiple_of(10)
     });
-    let mut net = world(wants(), network, true);
+    let mut net = world(true, network, true);
     let mut least = f64::MAX;
     run(&mut net, 0..1200, |now, net| {
         if now >= 600 {
@@ -153,7 +168,7 @@ fn a_peer_without_the_option_gets_plain_bbr() {
             count % 97 == 96
         })
     };
-    let mut net = world(wants(), lost(), false);
+    let mut net = world(true, lost(), false);
     run(&mut net, 0..800, |_, _| {});
     let mut plain = Net::new(law_called("bbr"), Config::default(), Config::default(), lost());
     plain.a.write_forever();
@@ -165,10 +180,10 @@ fn a_peer_without_the_option_gets_plain_bbr() {
 
 #[test]
 fn a_sender_that_does_not_want_it_is_not_told() {
-    let mut net = world(Config::default(), perfect(DELAY), true);
+    let mut net = world(false, perfect(DELAY), true);
     run(&mut net, 0..200, |_, _| {});
     assert!(net.trace.iter().all(|(_, _, header)| header.options.capacity.is_none()));
-    assert!(!net.b.tells());
+    assert!(told(&net).is_none());
     assert!(net.trace.iter().any(|(_, _, header)| header.flags.contains(Flags::SYN)));
 }
 
@@ -182,14 +197,14 @@ fn a_capacity_that_was_not_agreed_on_is_not_read() {
         }
         vec![DELAY]
     });
-    let mut net = world(wants(), network, false);
+    let mut net = world(true, network, false);
     run(&mut net, 0..200, |_, _| {});
     assert_eq!(net.a.decision().why, Why::BbrStartup);
 }
 
 #[test]
 fn a_receiver_that_knows_no_cell_is_left_to_bbr() {
-    let mut net = world(wants(), perfect(DELAY), true);
+    let mut net = world(true, perfect(DELAY), true);
     let whys = whys(&mut net, 400, 0);
     // The handshake ends at 40 ms; two round trips are over at 120.
     assert_eq!((whys[60], whys[119]), (Why::PbeStart, Why::PbeStart));
@@ -199,9 +214,9 @@ fn a_receiver_that_knows_no_cell_is_left_to_bbr() {
 
 #[test]
 fn a_cell_that_falls_silent_is_not_believed_in_any_more() {
-    let mut net = world(wants(), perfect(DELAY), true);
+    let mut net = world(true, perfect(DELAY), true);
     let whys = whys(&mut net, 1000, 500);
-    assert_eq!(net.b.tells_now(), Some(CellCapacity::UNKNOWN));
+    assert_eq!(told(&net).and_then(ReceiverFeedback::latest), Some(CellCapacity::UNKNOWN));
     // 200 ms after the last subframe, and 20 ms on the way; no later than the next segment.
     assert_eq!((whys[600], whys[715]), (Why::PbeWireless, Why::PbeWireless));
     assert!(whys[725..].iter().all(|why| !matches!(why, Why::PbeWireless | Why::PbeStart)), "{:?}", whys[725]);
@@ -211,11 +226,12 @@ fn a_cell_that_falls_silent_is_not_believed_in_any_more() {
 /// The end that sends tells of its cell, the other one wants to be told: each segment has the option in it, and is none the less a full one.
 #[test]
 fn a_window_opens_for_segments_that_tell() {
-    let mut net = Net::new(law_called("cubic"), Config::default(), wants(), perfect(DELAY));
+    let mut net = Net::new(law_called("cubic"), Config::default(), Config::default(), perfect(DELAY));
+    net.b.carry(option(None, true));
     let law = Choice::named(Place::Receiver, "pbe").expect("it is in the registry");
     let (start, interval) = (Time::ZERO, Span::MAX);
     let setup = ReceiverSetup { node: Node(1), slot: 0, start, end: Time::MAX, interval, idle_slots: None };
-    net.a.tell_by(law.receiver(setup).expect("a law of the registry"));
+    net.a.carry(option(Some(law.receiver(setup).expect("a law of the registry")), false));
     net.a.write_forever();
     net.run_until(at(1000), |_| false);
     let before = net.a.acked();
