@@ -1,11 +1,6 @@
 //! The production side: agents on real interfaces.
 
 pub mod ap;
-mod backoff;
-#[cfg(feature = "bpf")]
-mod bpf_links;
-#[cfg(feature = "bpf")]
-mod cgroup;
 #[cfg(test)]
 mod documented;
 pub mod endpoint;
@@ -15,16 +10,11 @@ pub mod gateway;
 pub mod host;
 pub mod learn;
 pub mod monitor;
-mod netlink;
-#[cfg(feature = "bpf")]
-mod netns;
 pub mod olsr;
 pub mod pbe;
 pub mod proxy;
 pub mod relay;
-mod remedy;
-#[cfg(feature = "bpf")]
-mod said;
+pub mod service;
 pub mod station;
 pub mod transparent;
 pub mod tunnel;

@@ -8,7 +8,7 @@ mod sink;
 use crate::{console, note};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lasthop_agents::endpoint::StreamError;
-use lasthop_agents::tunnel::clock;
+use lasthop_agents::service::clock;
 use lasthop_transport::stream::Figures;
 use lasthop_units::{Span, Time};
 use serde_json::{Map, Value, json};

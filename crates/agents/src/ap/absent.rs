@@ -1,8 +1,8 @@
 //! The agent of a build without eBPF: says what is missing.
 
-use super::driver::DriverSource;
 use super::status::Status;
 use super::{Cleaned, Config, Error, Stop, Summary};
+use crate::service::driver::DriverSource;
 use lasthop_laws::HopLaw;
 
 /// Always [`Error::NotBuilt`].

@@ -2,7 +2,6 @@
 
 use super::abi::{Event, Key};
 use super::consistency::Consistency;
-use super::driver::DriverSource;
 use super::log::Log;
 use super::news::News;
 use super::passing::Passing;
@@ -11,8 +10,9 @@ use super::status::{self, Done, Flows, Status};
 use super::table::Slot;
 use super::watch::{Attention, Seen};
 use super::{Error, Stop};
-use crate::backoff::Backoff;
-use crate::tunnel::Say;
+use crate::service::Say;
+use crate::service::backoff::Backoff;
+use crate::service::driver::DriverSource;
 use lasthop_laws::oal::rwnd::Flow;
 use lasthop_laws::{Decision, HopLaw, Why, observation};
 use lasthop_signals::{FlowId, HopReport, Node, Signal};

@@ -5,8 +5,8 @@
 //! [`super::clean`], and it passes everything untouched in the meantime, since nobody sends heartbeats.
 
 use super::{Error, Method};
-use crate::bpf_links;
-use crate::said::Captured;
+use crate::service::bpf_links;
+use crate::service::said::Captured;
 use libbpf_rs::libbpf_sys::{self, bpf_program};
 use libbpf_rs::{Link, TC_EGRESS, TC_INGRESS, TcAttachPoint, TcHook, TcHookBuilder};
 use std::io;

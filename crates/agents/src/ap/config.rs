@@ -4,7 +4,7 @@ use super::Error;
 use super::abi::Counters;
 use super::agent::Tally;
 use super::status::Viewer;
-use crate::tunnel::Say;
+use crate::service::Say;
 use lasthop_signals::Node;
 use lasthop_units::Span;
 use serde::{Serialize, Serializer};

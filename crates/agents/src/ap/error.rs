@@ -1,6 +1,6 @@
 //! What can go wrong with an access point's agent.
 
-use crate::remedy;
+use crate::service::remedy;
 use std::io;
 use std::path::PathBuf;
 

@@ -6,7 +6,7 @@ use super::events::{self, Events};
 use super::table::{Slot, Table};
 use super::watch::{Attention, Seen, Watch};
 use super::{Error, Method, privileges};
-use crate::said::Captured;
+use crate::service::said::Captured;
 use lasthop_laws::oal::rwnd::Flow;
 use lasthop_laws::oal::rwnd::ways::WAYS;
 use lasthop_units::{Bytes, Span, Time};

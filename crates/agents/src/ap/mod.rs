@@ -26,7 +26,6 @@ mod config;
 mod consistency;
 #[cfg(feature = "bpf")]
 pub(crate) mod device;
-mod driver;
 mod error;
 #[cfg(feature = "bpf")]
 mod events;
@@ -65,7 +64,6 @@ pub use attach::attached;
 pub use clock::now;
 pub use config::{Cleaned, Config, Method, Summary};
 pub use consistency::Contradiction;
-pub use driver::{DriverSource, SocketDriver};
 pub use error::Error;
 pub use offload::{Bypass, find as bypasses};
 pub use probe::{Check, Found, probe, probe_offload};

@@ -3,8 +3,8 @@
 //! Stations and drivers can make most of it happen again and again, so lines are few ([`LogLimiter`]) and of bounded length.
 
 use super::Contradiction;
-use crate::tunnel::Say;
-use crate::tunnel::rate_limited_log::{LogLimiter, RateLimitedLog};
+use crate::service::Say;
+use crate::service::rate_limited_log::{LogLimiter, RateLimitedLog};
 use lasthop_signals::Node;
 use lasthop_units::{Span, Time, count};
 use std::io;

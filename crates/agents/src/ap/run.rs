@@ -2,7 +2,6 @@
 
 use super::abi::Event;
 use super::agent::{Agent, Clock, Enforcer};
-use super::driver::{DriverSource, SocketDriver};
 use super::kernel::{Load, Rewriter};
 use super::log::Log;
 use super::offload_monitor::OffloadMonitor;
@@ -13,6 +12,7 @@ use super::status::{Status, Viewer};
 use super::table::Slot;
 use super::watch::{Attention, Seen};
 use super::{Cleaned, Config, Error, Method, Stop, Summary, asking, attach, clock, device, offload, privileges};
+use crate::service::driver::{DriverSource, SocketDriver};
 use lasthop_laws::HopLaw;
 use lasthop_units::{Bytes, Span, Time};
 use std::sync::Arc;

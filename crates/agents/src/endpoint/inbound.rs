@@ -2,11 +2,12 @@
 
 use super::error::Failure;
 use super::listening::{Event, Listening};
+use crate::service::clock;
+use crate::service::poll::Poll;
+use crate::service::spin_sleeper::{SpinSleeper, Until};
 use crate::tunnel::link::Link;
 use crate::tunnel::path::Path;
-use crate::tunnel::poll::Poll;
-use crate::tunnel::spin_sleeper::{SpinSleeper, Until};
-use crate::tunnel::{Error, Key, clock};
+use crate::tunnel::{Error, Key};
 use lasthop_transport::stream::Figures;
 use lasthop_units::{Span, Time};
 use lasthop_wire::tunnel::PacketSize;

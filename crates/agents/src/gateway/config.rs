@@ -1,10 +1,11 @@
 //! What an operator may choose, and what there is to say at the end.
 
 use super::network::Network;
+use crate::service::Say;
 use crate::station::Forward;
+use crate::tunnel::Error;
 use crate::tunnel::keys::Key;
 use crate::tunnel::path::Unsent;
-use crate::tunnel::{Error, Say};
 use lasthop_laws::atp::{LONGEST_DELAY, Variant};
 use lasthop_signals::Node;
 use lasthop_units::Span;

@@ -1,13 +1,13 @@
 //! The session with another gateway: its tunnel, the connections of local programs that go through it, and those that are made for the other.
 
 use crate::endpoint::own_delay::{OwnDelay, held};
+use crate::service::poll::Poll;
 use crate::station::local::Local;
 use crate::tunnel::challenge::Challenger;
 use crate::tunnel::link::Link;
 use crate::tunnel::outgoing::{self, Addresses, Attempt};
 use crate::tunnel::path::Path;
 use crate::tunnel::pipe::{Pipe, State, Turns, fail_when_closed};
-use crate::tunnel::poll::Poll;
 use crate::tunnel::roaming::Roaming;
 use crate::tunnel::sealer::Refused;
 use crate::tunnel::{Keyring, SILENCE, Sealer, farewell};

@@ -1,7 +1,7 @@
 //! What the operator of a gateway hears of others: sessions that begin and end, and what was refused.
 
 use super::network::Network;
-use crate::tunnel::rate_limited_log::RateLimitedLog;
+use crate::service::rate_limited_log::RateLimitedLog;
 use lasthop_signals::Node;
 use lasthop_units::{Time, count};
 use std::net::SocketAddr;

@@ -69,7 +69,7 @@ mod counter {
 mod counter {
     use super::{ByCookie, CaEntries, HostError};
     use crate::ap::privileges;
-    use crate::said::Captured;
+    use crate::service::said::Captured;
     use libbpf_rs::skel::{OpenSkel, SkelBuilder};
     use libbpf_rs::{Link, MapCore, MapFlags};
     use std::mem::MaybeUninit;

@@ -1,7 +1,8 @@
 //! What an operator may choose, and what there is to say at the end.
 
 use super::neighbours::{NOTICE_PORT, Refused};
-use crate::tunnel::{Error, Say};
+use crate::service::Say;
+use crate::tunnel::Error;
 use lasthop_signals::MacAddress;
 use serde::Serialize;
 use std::path::PathBuf;

@@ -6,10 +6,8 @@
 
 use super::Way;
 use crate::ap::kernel::run_time;
-use crate::bpf_links;
-use crate::cgroup;
-use crate::netns;
-use crate::said::Captured;
+use crate::service::said::Captured;
+use crate::service::{bpf_links, cgroup, netns};
 use crate::tunnel::Error;
 use lasthop_laws::Bounds;
 use lasthop_units::{Span, Time};

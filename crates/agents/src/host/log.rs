@@ -2,7 +2,7 @@
 
 use super::run::segments;
 use super::uploads::Upload;
-use crate::tunnel::clock;
+use crate::service::clock;
 use crate::tunnel::log::Log;
 use lasthop_laws::{Decision, Why, observation};
 use lasthop_signals::FlowId;

@@ -4,9 +4,10 @@
 //! and what has been heard before has no influence. Notices have DSCP CS6, so that a Wi-Fi station's do not wait behind its own data.
 
 use super::config::Destination;
+use crate::service::clock;
+use crate::service::poll::Poll;
+use crate::tunnel::Error;
 use crate::tunnel::keys::Key;
-use crate::tunnel::poll::Poll;
-use crate::tunnel::{Error, clock};
 use lasthop_signals::{MacAddress, Notice};
 use lasthop_units::{Rate, Span, Time};
 use lasthop_wire::notice::signed::{self, SIGNED_LEN, Signed, TAG_LEN};

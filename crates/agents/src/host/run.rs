@@ -3,19 +3,19 @@
 //! Bounds hold for [`HOLD`] from the last beat. They end with the agent, however that does: with it goes the program that adopts
 //! connections, and those that were adopted are CUBIC as the kernel has it.
 
-use super::Way;
 use super::config::{Config, Summary};
 use super::guard::Guard;
-use super::log;
 use super::neighbours::Neighbours;
 use super::network::Network;
 use super::sockets::Sockets;
 use super::uploads::{Upload, Uploads};
+use super::{Way, log};
 use crate::ap::Stop;
 use crate::ap::privileges::Account;
+use crate::service::clock;
+use crate::service::poll::Poll;
 use crate::tunnel::log::Log;
-use crate::tunnel::poll::Poll;
-use crate::tunnel::{Error, clock, keys};
+use crate::tunnel::{Error, keys};
 use lasthop_laws::terminal::NOTICE_INTERVAL;
 use lasthop_laws::{Bounds, Choice, Decision, HopLaw};
 use lasthop_signals::{Feedback, FlowId, Signal};

@@ -2,8 +2,8 @@
 
 use super::{Error, MESSAGE_MAX};
 use crate::ap::privileges::Account;
-use crate::tunnel::Say;
-use crate::tunnel::rate_limited_log::{LogLimiter, RateLimitedLog};
+use crate::service::Say;
+use crate::service::rate_limited_log::{LogLimiter, RateLimitedLog};
 use lasthop_laws::oal::learned::{Elsewhere, Refused};
 use lasthop_laws::oal::lesson::Lesson;
 use lasthop_units::{Span, Time, count};

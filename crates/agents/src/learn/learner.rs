@@ -2,8 +2,8 @@
 
 use super::{Error, MESSAGE_MAX};
 use crate::ap::{self, Stop, now};
-use crate::backoff::Backoff;
-use crate::tunnel::Say;
+use crate::service::Say;
+use crate::service::backoff::Backoff;
 use lasthop_laws::oal::learned::RETRAIN;
 use lasthop_laws::oal::lesson::{LESSON_LEN, Lesson, School};
 use lasthop_laws::oal::trainer::{Growth, Trainer};

@@ -1,7 +1,7 @@
 //! A packet socket on a monitor interface.
 
 use super::MonitorError;
-use crate::tunnel::clock;
+use crate::service::clock;
 use lasthop_signals::{MacAddress, ReceivedMpdu};
 use lasthop_units::{Span, Time};
 use lasthop_wire::dot11::{FrameControl, Header};

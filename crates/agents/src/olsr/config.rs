@@ -1,6 +1,7 @@
 //! What an operator may choose, and what there is to say at the end.
 
-use crate::tunnel::{Error, Say};
+use crate::service::Say;
+use crate::tunnel::Error;
 use lasthop_routing::olsr::{Account, Params};
 use std::fmt;
 use std::net::Ipv4Addr;

@@ -1,6 +1,6 @@
 //! Routes in the kernel's main table, over rtnetlink(7).
 
-use crate::netlink::Netlink;
+use crate::service::netlink::Netlink;
 use lasthop_routing::olsr::Routes;
 use netlink_packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REPLACE};
 use netlink_packet_route::route::{

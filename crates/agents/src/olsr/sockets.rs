@@ -3,8 +3,8 @@
 //! What is sent to the node's own address is not read: it may come from beyond the link, which broadcasts to 255.255.255.255 cannot.
 
 use super::interface::Address;
+use crate::service::poll::Poll;
 use crate::tunnel::Error;
-use crate::tunnel::poll::Poll;
 use lasthop_wire::olsr::PORT;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;

@@ -4,7 +4,8 @@
 //! times its PRB in a subframe. A log of several carriers stands for that of its first downlink row.
 
 use super::input::{Got, Input};
-use crate::tunnel::{Error, Say};
+use crate::service::Say;
+use crate::tunnel::Error;
 use lasthop_signals::{CellSubframe, Dci, Rnti};
 use lasthop_units::{Span, Time};
 use lasthop_wire::dci::{Direction, Format, HEAD, Item, Order, Reader, Record, Slot, detect};

@@ -1,7 +1,8 @@
 //! What an operator may choose, and what there is to say at the end.
 
 use super::logs::Logs;
-use crate::tunnel::{Error, Say};
+use crate::service::Say;
+use crate::tunnel::Error;
 use lasthop_laws::Choice;
 use lasthop_units::{Rate, Span};
 use serde::Serialize;

@@ -1,8 +1,9 @@
 //! The logs of a terminal's carriers: what is said of them, and reading them together.
 
 use super::carrier::{Carrier, Known};
-use crate::tunnel::poll::Poll;
-use crate::tunnel::{Error, Say};
+use crate::service::Say;
+use crate::service::poll::Poll;
+use crate::tunnel::Error;
 use lasthop_signals::{CellSubframe, Rnti};
 use lasthop_units::{Span, Time};
 use std::path::PathBuf;

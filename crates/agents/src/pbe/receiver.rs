@@ -6,8 +6,9 @@ use super::flows::Flows;
 use super::teller::Teller;
 use crate::ap::Stop;
 use crate::ap::privileges::Account;
-use crate::tunnel::poll::Poll;
-use crate::tunnel::{Error, clock};
+use crate::service::clock;
+use crate::service::poll::Poll;
+use crate::tunnel::Error;
 use lasthop_units::{Span, Time};
 
 /// How long what is told holds after a beat: within a second of an agent's end, or of its standing still, nothing is told any more.

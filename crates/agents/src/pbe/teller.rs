@@ -2,8 +2,9 @@
 
 use super::abi::News;
 use super::flows::Value;
+use crate::service::said::Captured;
+use crate::service::{bpf_links, cgroup, netns};
 use crate::tunnel::Error;
-use crate::{bpf_links, cgroup, netns, said::Captured};
 use lasthop_units::Time;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, RingBuffer, RingBufferBuilder};

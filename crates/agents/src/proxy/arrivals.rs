@@ -1,6 +1,6 @@
 //! What the operator of a proxy hears of stations: sessions that begin and end, and servers that they may not be connected to.
 
-use crate::tunnel::rate_limited_log::RateLimitedLog;
+use crate::service::rate_limited_log::RateLimitedLog;
 use lasthop_signals::Node;
 use lasthop_units::{Time, count};
 use std::net::SocketAddr;

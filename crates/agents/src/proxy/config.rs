@@ -1,7 +1,8 @@
 //! What an operator may choose, and what there is to say at the end.
 
+use crate::service::Say;
+use crate::tunnel::Error;
 use crate::tunnel::path::Unsent;
-use crate::tunnel::{Error, Say};
 use lasthop_laws::{Choice, Place, ReceiveWindow, pbe};
 use lasthop_signals::Doubt;
 use lasthop_units::{Rate, Span};

@@ -3,7 +3,7 @@
 
 use super::control::Control;
 use super::session::Session;
-use crate::tunnel::clock;
+use crate::service::clock;
 use crate::tunnel::log::Log;
 use lasthop_laws::Why;
 use lasthop_laws::observation::Slot;

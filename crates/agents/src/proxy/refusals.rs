@@ -3,7 +3,7 @@
 //!
 //! Whoever may send datagrams can make it refuse them, so that lines are few ([`LogLimiter`]) and of bounded length.
 
-use crate::tunnel::rate_limited_log::LogLimiter;
+use crate::service::rate_limited_log::LogLimiter;
 use lasthop_signals::Node;
 use lasthop_units::{Span, Time, count};
 use std::fmt::Write as _;

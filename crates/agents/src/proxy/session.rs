@@ -8,13 +8,13 @@ use super::config::Doubted;
 use super::control::Decided;
 use super::server::{Server, State};
 use super::window::LEAST;
+use crate::service::latency_histogram::LatencyHistogram;
+use crate::service::poll::Poll;
 use crate::tunnel::challenge::Challenger;
-use crate::tunnel::latency_histogram::LatencyHistogram;
 use crate::tunnel::link::Link;
 use crate::tunnel::outgoing::{self, Addresses};
 use crate::tunnel::path::Path;
 use crate::tunnel::pipe::{self, Pipe, Turns};
-use crate::tunnel::poll::Poll;
 use crate::tunnel::roaming::Roaming;
 use crate::tunnel::sealer::{Refused, Sealer};
 use crate::tunnel::{Keyring, farewell};
@@ -366,7 +366,7 @@ impl Session {
         if self.train.is_empty() {
             return Ok(());
         }
-        let left = crate::tunnel::clock::now();
+        let left = crate::service::clock::now();
         due.drain(..).for_each(|due| self.stats.pacing.add(if left > due { left - due } else { due - left }));
         let sent = link.send_train(&mut self.path, &self.train);
         self.train.clear();

@@ -2,7 +2,8 @@
 
 use super::{Counters, Handled, MAX_DEVICES, MAX_PORTS, Measured};
 use crate::ap::Method;
-use crate::tunnel::{Error, Say};
+use crate::service::Say;
+use crate::tunnel::Error;
 use lasthop_units::{Span, serialise};
 use serde::Serialize;
 use std::path::PathBuf;

@@ -3,8 +3,8 @@
 use super::stamper::{refusal, shared, shared32};
 use super::{MAX_DEVICES, Measured};
 use crate::ap::Error;
-use crate::netns;
-use crate::said::Captured;
+use crate::service::netns;
+use crate::service::said::Captured;
 use lasthop_signals::NodeDelay;
 use lasthop_units::{Span, Time};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};

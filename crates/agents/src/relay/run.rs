@@ -1,17 +1,17 @@
 //! A relay's loop: D from its source to the program, ever anew.
 
-use super::Counters;
-use super::PerHop;
 use super::config::{Config, Device, Summary};
 use super::handler::{Handler, Prepared};
 use super::source::Feed;
 use super::stamper::{Place, Stamper};
+use super::{Counters, PerHop};
 use crate::ap::attach::{self, RELAY};
 use crate::ap::owner::{self, Claim};
 use crate::ap::privileges::{self, Account};
 use crate::ap::{Cleaned, Error as KernelError, Method, Stop, device, fraglist};
+use crate::service::clock;
+use crate::tunnel::Error;
 use crate::tunnel::log::Log;
-use crate::tunnel::{Error, clock};
 use lasthop_laws::atp::HopDelay;
 use lasthop_units::{Span, Time};
 use serde::Serialize;

@@ -2,9 +2,10 @@
 
 use super::measure::Measure;
 use super::{Measured, Source};
-use crate::ap::{DriverSource as _, Error, SocketDriver};
-use crate::backoff::Backoff;
-use crate::tunnel::Say;
+use crate::ap::Error;
+use crate::service::Say;
+use crate::service::backoff::Backoff;
+use crate::service::driver::{DriverSource as _, SocketDriver};
 use lasthop_signals::NodeDelay;
 use lasthop_units::{Span, Time};
 use lasthop_wire::driver::{self, NodeRecord};

@@ -2,7 +2,7 @@
 
 use crate::ap::attach::{self, Attachment, RELAY};
 use crate::ap::{Error, Method, privileges};
-use crate::said::Captured;
+use crate::service::said::Captured;
 use lasthop_units::{Span, Time};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{AsRawLibbpf, ProgramInput};

@@ -4,8 +4,9 @@
 
 use super::session::Session;
 use crate::pbe::{Carriers, Logs};
-use crate::tunnel::poll::Poll;
-use crate::tunnel::{Error, Say};
+use crate::service::Say;
+use crate::service::poll::Poll;
+use crate::tunnel::Error;
 use lasthop_laws::aggregation::SLOT;
 use lasthop_laws::{Choice, Place, ReceiverSetup, pbe};
 use lasthop_signals::{Arrival, CellCapacity, Node, Signal};

@@ -1,8 +1,9 @@
 //! What an operator may choose, and what there is to say at the end.
 
 use crate::pbe::Logs;
+use crate::service::Say;
+use crate::tunnel::Error;
 use crate::tunnel::path::Unsent;
-use crate::tunnel::{Error, Say};
 use lasthop_laws::aggregation::SLOT;
 use lasthop_units::Span;
 use lasthop_wire::proxy::Target;

@@ -5,10 +5,9 @@
 //! ends, and do nothing while the proxy is not heard, or the agent stands still, so that connections then take their
 //! ordinary way.
 
-use crate::bpf_links;
-use crate::netns;
-use crate::said::Captured;
-use crate::tunnel::{Error, clock};
+use crate::service::said::Captured;
+use crate::service::{bpf_links, clock, netns};
+use crate::tunnel::Error;
 use lasthop_units::{Span, Time};
 use lasthop_wire::proxy::Target;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};

@@ -4,9 +4,9 @@ use super::config::Forward;
 #[cfg(feature = "bpf")]
 use super::diversion::{self, Diversion};
 use super::local::{Heard, Local};
+use crate::service::backoff_listener::BackoffListener;
+use crate::service::poll::Poll;
 use crate::tunnel::Error;
-use crate::tunnel::backoff_listener::BackoffListener;
-use crate::tunnel::poll::Poll;
 use lasthop_units::{Span, Time};
 use lasthop_wire::proxy::Target;
 use std::collections::BTreeMap;

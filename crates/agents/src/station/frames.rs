@@ -1,7 +1,8 @@
 //! What a station's monitor interface shows of the frames that it receives, as the law is to see it.
 
 use crate::monitor::{MonitorError, MonitorReader};
-use crate::tunnel::{Error, Say, clock};
+use crate::service::{Say, clock};
+use crate::tunnel::Error;
 use lasthop_laws::aggregation::meter::{Frame, Grouping, Meter};
 use lasthop_signals::{FrameSource, MacAddress, MonitorEvent, Signal};
 use lasthop_units::{Span, Time};

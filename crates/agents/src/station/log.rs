@@ -1,8 +1,8 @@
 //! The station's log: one JSON object for every slot, or every so often one on its cell. What they hold: docs/reference/logs.md.
 
 use super::cell::Cell;
-use crate::tunnel::clock;
-use crate::tunnel::latency_histogram::LatencyHistogram;
+use crate::service::clock;
+use crate::service::latency_histogram::LatencyHistogram;
 use crate::tunnel::log::Log;
 use lasthop_laws::observation::{Account, Delays};
 use lasthop_signals::StationFeedback;
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
     use crate::documented::{STATION, STATION_CELL, lines, lists_exactly};
     use crate::pbe::Logs;
-    use crate::tunnel::poll::Poll;
+    use crate::service::poll::Poll;
     use lasthop_signals::{Node, Rnti};
     use lasthop_transport::tunnel::Config;
     use serde_json::json;

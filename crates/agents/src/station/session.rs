@@ -1,13 +1,12 @@
 //! The session with the proxy: its tunnel, and the local connections that go through it.
 
 use super::local::Local;
+use crate::service::poll::Poll;
 use crate::tunnel::link::Link;
-use crate::tunnel::outgoing;
 use crate::tunnel::path::Path;
 use crate::tunnel::pipe::{Pipe, State, Turns};
-use crate::tunnel::poll::Poll;
 use crate::tunnel::sealer::Refused;
-use crate::tunnel::{Keyring, Sealer, farewell};
+use crate::tunnel::{Keyring, Sealer, farewell, outgoing};
 use lasthop_laws::tcp::{self, Setup};
 use lasthop_transport::tunnel::{AckRule, Config as TunnelConfig, Endpoint, Event};
 use lasthop_units::{Bytes, Seed, Span, Time};

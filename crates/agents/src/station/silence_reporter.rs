@@ -1,7 +1,7 @@
 //! What an agent says while it hears nothing of the tunnel's other end: for how long, and what it knows of the reason.
 
+use crate::service::rate_limited_log::LogLimiter;
 use crate::tunnel::path::Unsent;
-use crate::tunnel::rate_limited_log::LogLimiter;
 use lasthop_units::{Span, Time};
 use std::net::SocketAddr;
 

@@ -2,8 +2,8 @@
 
 use super::{Config, MARK, route};
 use crate::ap::device;
-use crate::bpf_links;
-use crate::said::Captured;
+use crate::service::bpf_links;
+use crate::service::said::Captured;
 use crate::tunnel::Error;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{AsRawLibbpf, Link, MapCore, MapFlags, libbpf_sys};

@@ -1,7 +1,7 @@
 //! What can go wrong with a proxy, a station, a host or a node of a mesh.
 
 use super::keys::KeyError;
-use crate::remedy;
+use crate::service::remedy;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -3,7 +3,7 @@
 //! A line is `station NUMBER KEY`, the key as 64 hexadecimal digits; what follows a `#` is a comment. The proxy's file has a
 //! line for every station, a station's has its own.
 
-use crate::remedy;
+use crate::service::remedy;
 use lasthop_signals::Node;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};

@@ -1,7 +1,7 @@
 //! The tunnel's UDP socket: many datagrams a system call where that costs no evenness.
 
-use super::clock;
 use super::path::Path;
+use crate::service::clock;
 use lasthop_units::Time;
 use nix::errno::Errno;
 use nix::sys::socket::{

@@ -1,6 +1,7 @@
 //! A log of JSON lines. A write that fails ends the log, not the agent, which says so.
 
-use super::{Error, Say};
+use super::Error;
+use crate::service::Say;
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};

@@ -21,21 +21,17 @@
 //! losses.
 
 pub mod asking;
-pub mod backoff_listener;
 pub mod challenge;
-pub mod clock;
 mod error;
 mod farewell;
 pub mod handshake;
 pub mod keyring;
 pub mod keys;
-pub mod latency_histogram;
 pub mod link;
 pub mod log;
 pub(crate) mod outgoing;
 pub mod path;
 pub mod pipe;
-pub mod rate_limited_log;
 pub(crate) mod replay;
 pub(crate) mod roaming;
 pub mod sealer;
@@ -43,13 +39,9 @@ pub mod sealer;
 pub use error::Error;
 pub use farewell::farewell;
 
-/// Takes, line by line, what the operator should know of a running agent.
-pub type Say = fn(&str);
-
 pub use handshake::{Agreed, Initiator, Question};
 pub use keyring::Keyring;
 pub use keys::Key;
-pub use lasthop_system::{cpu_latency_guard, files, poll, spin_sleeper};
 pub use sealer::Sealer;
 
 /// A session of which nothing has been heard for so long is over, with its connections.

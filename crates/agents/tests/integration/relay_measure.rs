@@ -7,7 +7,7 @@
 use crate::support;
 
 use lasthop_agents::relay::measure::Measure;
-use lasthop_agents::tunnel::clock;
+use lasthop_agents::service::clock;
 use lasthop_laws::atp::HopDelay;
 use lasthop_signals::NodeDelay;
 use lasthop_units::{Span, Time};

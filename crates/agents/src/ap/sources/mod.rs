@@ -10,7 +10,7 @@ mod wide;
 use super::Error;
 use super::clock::now;
 use super::device::Device;
-use super::driver::DriverSource;
+use crate::service::driver::DriverSource;
 use lasthop_signals::{ChannelTime, HopReport, Node, QueueReport, StationReport};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use lasthop_wire::driver::Record;

@@ -1,7 +1,7 @@
 //! Queues of an interface: what its queueing disciplines count, by rtnetlink.
 
 use super::wide::Wide;
-use crate::netlink::Netlink;
+use crate::service::netlink::Netlink;
 use lasthop_signals::QueueReport;
 use lasthop_units::Bytes;
 use netlink_packet_core::NLM_F_DUMP;
@@ -153,7 +153,7 @@ fn read(qdisc: &TcMessage, counters: &mut BTreeMap<u32, Counters>) -> Option<(St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::netlink::next;
+    use crate::service::netlink::next;
     use lasthop_wire::pcap::Stream;
     use netlink_packet_core::{NetlinkMessage, NetlinkPayload};
 

@@ -1,7 +1,7 @@
 //! A wireless interface as nl80211 shows it: its stations, and how its channel is used.
 
 use super::wide::Wide;
-use crate::netlink::{Netlink, invalid};
+use crate::service::netlink::{Netlink, invalid};
 use lasthop_signals::{ChannelTime, Node, StationReport};
 use lasthop_units::{Bytes, Rate, Span};
 use lasthop_wire::nl80211::{self, Interface, Queues, Station, Survey};

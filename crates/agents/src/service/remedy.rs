@@ -78,7 +78,8 @@ mod tests {
         let foreign = TcpListener::bind("192.0.2.1:8080").expect_err("an address of nobody");
         assert!(of_address(&foreign).contains("ip addr"), "{foreign}");
 
-        let connect = |path: &Path| crate::ap::SocketDriver::connect(path).map(drop).expect_err("no driver");
+        let connect =
+            |path: &Path| crate::service::driver::SocketDriver::connect(path).map(drop).expect_err("no driver");
         let socket = dir.path().join("socket");
         assert!(of_driver(&connect(&socket)).contains("before the agent"));
         let _datagrams = UnixDatagram::bind(&socket).expect("a free path");
