@@ -13,8 +13,9 @@ mod support;
 mod tap;
 
 use cell::{Cell, STATIONS};
-use lasthop_agents::ap::{self, Config, Stop, Summary};
+use lasthop_agents::ap::{self, Config, Summary};
 use lasthop_agents::learn::{self, Desk};
+use lasthop_agents::service::Stop;
 use lasthop_laws::HopLaw;
 use lasthop_laws::oal::learned::Learned;
 use lasthop_laws::oal::predictor::BacklogThreshold;

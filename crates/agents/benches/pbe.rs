@@ -7,9 +7,9 @@
 #[path = "../tests/support/mod.rs"]
 mod support;
 
-use lasthop_agents::ap::Stop;
-use lasthop_agents::ap::kernel::enable_statistics;
 use lasthop_agents::pbe::{Logs, Receiver, ReceiverConfig, Sender, SenderConfig};
+use lasthop_agents::service::Stop;
+use lasthop_agents::service::program_info::enable_statistics;
 use lasthop_laws::{Choice, Place};
 use lasthop_signals::Rnti;
 use lasthop_units::{Rate, Span, stats::Samples};

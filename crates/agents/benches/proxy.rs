@@ -17,12 +17,11 @@ mod machine;
 #[path = "../tests/support/netns.rs"]
 mod netns;
 
-use lasthop_agents::ap::Stop;
 use lasthop_agents::proxy::{Config, Proxy, Rule, Summary};
-use lasthop_agents::service::clock;
 use lasthop_agents::service::cpu_latency_guard::CpuLatencyGuard;
 use lasthop_agents::service::poll::Poll;
 use lasthop_agents::service::spin_sleeper::{SpinSleeper, Until};
+use lasthop_agents::service::{Stop, clock};
 use lasthop_agents::station::{self, Forward, Station};
 use lasthop_agents::tunnel::keys;
 use lasthop_signals::Node;

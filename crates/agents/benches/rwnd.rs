@@ -7,9 +7,10 @@
 #[path = "../tests/support/mod.rs"]
 mod support;
 
-use lasthop_agents::ap::Method;
-use lasthop_agents::ap::kernel::{Direction, Load, Rewriter, enable_statistics, run_time};
+use lasthop_agents::ap::kernel::{Direction, Load, Rewriter};
 use lasthop_agents::relay::stamper::Stamper;
+use lasthop_agents::service::Method;
+use lasthop_agents::service::program_info::{enable_statistics, run_time};
 use lasthop_units::{Bytes, Span, Time, stats::Samples};
 use lasthop_wire::tcp::{Flags, TcpHeader, TcpOptions, Timestamps};
 use lasthop_wire::{FlowKey, ethernet, ip, ip_tcp_packet};

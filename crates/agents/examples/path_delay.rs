@@ -1,7 +1,7 @@
 //! A protocol that acts at every hop: datagrams to UDP port 4950 count the hops that they pass, and add up their delays.
 
-use lasthop_agents::ap::stop_on_signals;
 use lasthop_agents::relay::{Config, PerHop, Relay, Verdict};
+use lasthop_agents::service::stop_on_signals;
 use lasthop_units::Span;
 use lasthop_wire::{checksum, ip};
 

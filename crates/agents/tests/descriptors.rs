@@ -5,7 +5,7 @@
 mod agent;
 
 use agent::{AskAtEnd, busy};
-use lasthop_agents::ap::Stop;
+use lasthop_agents::service::Stop;
 use lasthop_agents::station::{Config, Station};
 use lasthop_agents::tunnel::keys;
 use lasthop_signals::Node;

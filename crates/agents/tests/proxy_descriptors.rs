@@ -15,8 +15,8 @@ mod netns;
 
 use agent::{AskAtEnd, busy};
 use edge::Edge;
-use lasthop_agents::ap::Stop;
 use lasthop_agents::proxy::{Config, Proxy, Rule};
+use lasthop_agents::service::Stop;
 use lasthop_agents::station::{self, Station};
 use lasthop_agents::transparent;
 use lasthop_signals::Node;

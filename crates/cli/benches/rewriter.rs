@@ -7,8 +7,9 @@
 #![allow(clippy::disallowed_methods, reason = "real time is what is measured")]
 
 use anyhow::ensure;
-use lasthop_agents::ap::kernel::{Direction, Load, Rewriter, enable_statistics};
-use lasthop_agents::ap::{Error, Method};
+use lasthop_agents::ap::kernel::{Direction, Load, Rewriter};
+use lasthop_agents::service::program_info::enable_statistics;
+use lasthop_agents::service::{Error, Method};
 use lasthop_lab::address::{self, Family};
 use lasthop_lab::emulator::{Emulator, Model, Segment};
 use lasthop_lab::topology::{Hosts, WIRE};

@@ -7,8 +7,9 @@ use crate::law::{AccessPoint, Law};
 use crate::{flag, note, say};
 use anyhow::{Context as _, bail};
 use clap::{Args as ClapArgs, ValueEnum};
-use lasthop_agents::ap::{self, Config, Method};
+use lasthop_agents::ap::{self, Config};
 use lasthop_agents::learn::Desk;
+use lasthop_agents::service::{Method, stop_on_signals};
 use lasthop_dataset::PseudonymKey;
 use lasthop_laws::oal::learned::Learned;
 use lasthop_laws::oal::predictor::BacklogThreshold;
@@ -140,7 +141,7 @@ pub fn ap(args: Args) -> anyhow::Result<ExitCode> {
         note!("metrics at http://{}/metrics", exporter.address()?);
         config.viewers.push(Arc::new(exporter));
     }
-    let stop = ap::stop_on_signals()?;
+    let stop = stop_on_signals()?;
     let ran = ap::run(&config, law, stop).map_err(flag::of_ap);
     // What there is counts, whatever ended the agent.
     let recorded = tape.map_or(Ok(()), |tape| tape.finish());

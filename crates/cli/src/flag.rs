@@ -2,7 +2,7 @@
 //! hear of the flag.
 
 use anyhow::bail;
-use lasthop_agents::{ap, tunnel};
+use lasthop_agents::service::{self, AgentError};
 use lasthop_experiment::agent;
 use lasthop_laws::{ParamError, Place};
 use lasthop_scenario::quantity::{self, Measured};
@@ -55,20 +55,21 @@ pub fn of_law(error: ParamError, place: Place) -> anyhow::Error {
 }
 
 /// An error of the access point's agent, likewise.
-pub fn of_ap(error: ap::Error) -> anyhow::Error {
-    match error {
-        ap::Error::Config { key, got, bound } => Wrong::of(Place::AccessPoint, key, got, bound),
-        other => other.into(),
-    }
+pub fn of_ap(error: impl AgentError) -> anyhow::Error {
+    of_agent(error, Place::AccessPoint)
 }
 
-/// An error of a proxy or of a station's agent, likewise.
-pub fn of_tunnel(error: tunnel::Error) -> anyhow::Error {
-    match error {
-        tunnel::Error::Config { key, got, bound } => Wrong::of(Place::Proxy, key, got, bound),
-        tunnel::Error::Law(error) => of_law(error, Place::Proxy),
-        tunnel::Error::Kernel(error) => of_ap(error),
-        other => other.into(),
+/// An error of any other agent, likewise.
+pub fn of_tunnel(error: impl AgentError) -> anyhow::Error {
+    of_agent(error, Place::Proxy)
+}
+
+fn of_agent(error: impl AgentError, place: Place) -> anyhow::Error {
+    match error.common() {
+        Ok(service::Error::Config { key, got, bound }) => Wrong::of(place, key, got, bound),
+        Ok(service::Error::Law(error)) => of_law(error, place),
+        Ok(other) => other.into(),
+        Err(own) => own.into(),
     }
 }
 
@@ -166,6 +167,7 @@ pub fn station<A: FromStr>(text: &str, kind: &str) -> Result<(A, Node), String> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lasthop_agents::ap;
     use lasthop_laws::{aggregation, oal};
     use lasthop_units::Span;
     use std::net::IpAddr;
@@ -182,7 +184,7 @@ mod tests {
         let error = told(params.validate().expect_err("more than the slack"));
         assert_eq!(error, "--trigger 6 ms: it must be below --slack, or a tight window releases itself");
         let params = aggregation::Params { interval: Span::ZERO, ..aggregation::Params::default() };
-        let error = of_tunnel(tunnel::Error::Law(params.validate().expect_err("no time at all")));
+        let error = of_tunnel(service::Error::Law(params.validate().expect_err("no time at all")));
         assert_eq!(error.to_string(), "--slot 0 ns: it must be from 10 ms to 60 s");
         assert!(error.is::<Wrong>());
         let config = ap::Config { max_flows: 1, ..ap::Config::new("lo") };

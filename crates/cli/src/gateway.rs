@@ -6,8 +6,8 @@ use crate::{note, say};
 use anyhow::bail;
 use clap::Args as ClapArgs;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser as _};
-use lasthop_agents::ap;
 use lasthop_agents::gateway::{Config, Gateway, Network, Peer};
+use lasthop_agents::service;
 use lasthop_agents::station::Forward;
 use lasthop_laws::atp::Variant;
 use lasthop_signals::Node;
@@ -83,7 +83,7 @@ impl fmt::Display for Callee {
 
 /// Runs the gateway until it is told to stop.
 pub fn gateway(args: &Args) -> anyhow::Result<ExitCode> {
-    let stop = ap::stop_on_signals()?;
+    let stop = service::stop_on_signals()?;
     let peer = match &args.peer {
         Some(callee) => Some(Peer { key: callee.key, addresses: callee.at.resolve()? }),
         None => None,

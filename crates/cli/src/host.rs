@@ -3,8 +3,8 @@
 use crate::law::{Law, Terminal};
 use crate::{flag, note, say};
 use clap::{Args as ClapArgs, ValueEnum};
-use lasthop_agents::ap;
 use lasthop_agents::host::{Config, Destination, Host, NOTICE_PORT, Summary, Way};
+use lasthop_agents::service;
 use lasthop_laws::{Place, Value};
 use lasthop_report::account;
 use lasthop_signals::MacAddress;
@@ -80,7 +80,7 @@ pub fn host(args: &Args) -> anyhow::Result<ExitCode> {
         let why = "--beside compete: it needs to know what waits in the station itself, which the agent is not told yet; leave it out".to_owned();
         return Err(flag::Wrong::line(why));
     }
-    let stop = ap::stop_on_signals()?;
+    let stop = service::stop_on_signals()?;
     let host = Host::open(&args.config(), &choice).map_err(flag::of_tunnel)?;
     let way = match host.way() {
         Way::Within => "CUBIC within bounds",

@@ -1,7 +1,7 @@
 //! Files and standard input that are read piece by piece.
 
 use anyhow::{Context as _, bail};
-use lasthop_agents::ap::{Stop, stop_on_signals};
+use lasthop_agents::service::{Stop, stop_on_signals};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::fs::File;

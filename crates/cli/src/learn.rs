@@ -2,8 +2,8 @@
 
 use crate::{flag, note, say};
 use clap::Args as ClapArgs;
-use lasthop_agents::ap;
 use lasthop_agents::learn::{self, Config};
+use lasthop_agents::service;
 use lasthop_laws::oal::Params;
 use lasthop_units::count;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ pub struct Args {
 
 /// Learns until it is told to stop.
 pub fn learn(args: Args) -> anyhow::Result<ExitCode> {
-    let stop = ap::stop_on_signals().map_err(flag::of_ap)?;
+    let stop = service::stop_on_signals().map_err(flag::of_ap)?;
     let config = Config { socket: args.socket, out: args.out, depth: args.depth, say: |line| note!("{line}") };
     let summary = learn::run(&config, stop)?;
     say!(

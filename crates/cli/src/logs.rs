@@ -3,7 +3,7 @@
 use crate::{cell, flag};
 use clap::Args as ClapArgs;
 use lasthop_agents::pbe::Logs;
-use lasthop_agents::tunnel::Error;
+use lasthop_agents::service::{AgentError, Error};
 use lasthop_signals::Rnti;
 use lasthop_units::Span;
 use std::path::PathBuf;
@@ -43,9 +43,10 @@ impl LogArgs {
 }
 
 /// A value that cannot be, by its flag.
-pub fn wrong(error: Error) -> anyhow::Error {
-    match error {
-        Error::Config { key, got, bound } => flag::Wrong::line(format!("--{key} {got}: it must be {bound}")),
-        other => flag::of_tunnel(other),
+pub fn wrong(error: impl AgentError) -> anyhow::Error {
+    match error.common() {
+        Ok(Error::Config { key, got, bound }) => flag::Wrong::line(format!("--{key} {got}: it must be {bound}")),
+        Ok(other) => flag::of_tunnel(other),
+        Err(own) => own.into(),
     }
 }

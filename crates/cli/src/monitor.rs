@@ -7,8 +7,8 @@ mod view;
 
 use crate::{console, flag, note};
 use clap::Args as ClapArgs;
-use lasthop_agents::ap::{Stop, stop_on_signals};
 use lasthop_agents::host::{CaCounter, FIELDS, Filter, Kind, Reading, Value, Watch, drop_privileges};
+use lasthop_agents::service::{Stop, stop_on_signals};
 use lasthop_report::{ColumnKind, RowFile, RowValue};
 use lasthop_units::Span;
 use metrics::Exporter;

@@ -2,9 +2,8 @@
 
 use crate::{flag, note, say};
 use clap::Args as ClapArgs;
-use lasthop_agents::ap;
 use lasthop_agents::olsr::{Agent, Change, Config, Prefix, Summary};
-use lasthop_agents::tunnel;
+use lasthop_agents::service::{self, AgentError};
 use lasthop_routing::olsr::Params;
 use lasthop_units::{Span, count};
 use lasthop_wire::olsr::Willingness;
@@ -39,7 +38,7 @@ pub struct Args {
 
 /// Runs the agent until it is told to stop.
 pub fn olsr(args: &Args) -> anyhow::Result<ExitCode> {
-    let stop = ap::stop_on_signals()?;
+    let stop = service::stop_on_signals()?;
     let agent = Agent::open(&args.config()).map_err(wrong)?;
     let ready = format!(
         "olsr: {} on {}, HELLO every {}, routes within {}",
@@ -91,12 +90,13 @@ fn report(summary: &Summary) {
 }
 
 /// An interval that cannot be came from its flag.
-fn wrong(error: tunnel::Error) -> anyhow::Error {
-    match error {
-        tunnel::Error::Config { key: "hello_interval", got, bound } => {
+fn wrong(error: impl AgentError) -> anyhow::Error {
+    match error.common() {
+        Ok(service::Error::Config { key: "hello_interval", got, bound }) => {
             flag::Wrong::line(format!("--interval {got}: it must be {bound}"))
         }
-        other => flag::of_tunnel(other),
+        Ok(other) => flag::of_tunnel(other),
+        Err(own) => own.into(),
     }
 }
 

@@ -6,8 +6,8 @@ use crate::logs::{LogArgs, wrong};
 use crate::{flag, note, say};
 use anyhow::Context as _;
 use clap::{ArgGroup, Args as ClapArgs, Subcommand};
-use lasthop_agents::ap;
 use lasthop_agents::pbe::{NAME, Receiver, ReceiverConfig, Sender, SenderConfig};
+use lasthop_agents::service;
 use lasthop_laws::{Choice, Parameters as _, Place};
 use lasthop_report::account;
 use lasthop_units::count;
@@ -86,7 +86,7 @@ pub fn pbe(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn sender(args: &SenderArgs) -> anyhow::Result<ExitCode> {
-    let stop = ap::stop_on_signals()?;
+    let stop = service::stop_on_signals()?;
     let law = lasthop_laws::pbe::Params::with(&args.law.0).map_err(|error| flag::of_law(error, Place::Sender))?;
     let config = SenderConfig {
         name: args.name.clone(),
@@ -110,7 +110,7 @@ fn sender(args: &SenderArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn receiver(args: &ReceiverArgs) -> anyhow::Result<ExitCode> {
-    let stop = ap::stop_on_signals()?;
+    let stop = service::stop_on_signals()?;
     let law = Choice::of(&lasthop_laws::pbe::RECEIVER).with(args.law.0.clone());
     law.check().map_err(|error| flag::of_law(error, Place::Receiver))?;
     let logs = args.logs.given().context("clap asks for --dci")?;

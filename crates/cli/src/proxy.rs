@@ -3,8 +3,8 @@
 use crate::law::{self, Law};
 use crate::{flag, note, say};
 use clap::Args as ClapArgs;
-use lasthop_agents::ap;
 use lasthop_agents::proxy::{Config, Proxy, Rule};
+use lasthop_agents::service;
 use lasthop_agents::transparent;
 use lasthop_laws::{Place, Settings, Value, pbe};
 use lasthop_signals::Node;
@@ -70,7 +70,7 @@ pub fn proxy(args: &Args) -> anyhow::Result<ExitCode> {
     }
     args.refuse_idle_flags()?;
     args.law.choice().check().map_err(|error| flag::of_law(error, Place::Proxy))?;
-    let stop = ap::stop_on_signals()?;
+    let stop = service::stop_on_signals()?;
     let proxy = Proxy::open(&args.config()).map_err(flag::of_tunnel)?;
     say!("proxy: waiting for stations at {} (UDP)", proxy.address()?)?;
     let summary = proxy.run(stop)?;

@@ -4,9 +4,8 @@ use crate::ap::AttachArg;
 use crate::{flag, note, say};
 use anyhow::bail;
 use clap::{Args as ClapArgs, ValueEnum};
-use lasthop_agents::ap;
 use lasthop_agents::relay::{self, Config, MarkCe, PORT, Relay, Source, Summary};
-use lasthop_agents::tunnel;
+use lasthop_agents::service::{self, AgentError};
 use lasthop_report::account;
 use lasthop_units::{Span, count};
 use std::path::PathBuf;
@@ -66,7 +65,7 @@ pub fn relay(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let config = args.config();
     config.validate().map_err(wrong)?;
-    let stop = ap::stop_on_signals()?;
+    let stop = service::stop_on_signals()?;
     let handler = args.mark_ce.filter(|_| args.mark_by == MarkBy::Nfqueue);
     let relay = match handler {
         Some(above) => Relay::open_with(&config, Box::new(MarkCe { above })),
@@ -148,12 +147,13 @@ fn source(text: &str) -> Result<Source, String> {
 }
 
 /// What cannot be came from its flag.
-fn wrong(error: tunnel::Error) -> anyhow::Error {
-    match error {
-        tunnel::Error::Config { key, got, bound } => {
+fn wrong(error: impl AgentError) -> anyhow::Error {
+    match error.common() {
+        Ok(service::Error::Config { key, got, bound }) => {
             flag::Wrong::line(format!("--{} {got}: it must be {bound}", key.replace('_', "-")))
         }
-        other => flag::of_tunnel(other),
+        Ok(other) => flag::of_tunnel(other),
+        Err(own) => own.into(),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::logs::{self, LogArgs};
 use crate::{note, say};
 use anyhow::bail;
 use clap::Args as ClapArgs;
-use lasthop_agents::ap;
+use lasthop_agents::service;
 use lasthop_agents::station::{Config, Forward, Station};
 use lasthop_laws::aggregation::SLOT;
 use lasthop_units::{Span, count};
@@ -71,7 +71,7 @@ pub struct Args {
 
 /// Runs the agent until it is told to stop.
 pub fn station(args: &Args) -> anyhow::Result<ExitCode> {
-    let stop = ap::stop_on_signals()?;
+    let stop = service::stop_on_signals()?;
     let mut addresses = args.proxy.resolve()?.into_iter();
     let proxy = addresses.next().expect("never none");
     let config = Config {

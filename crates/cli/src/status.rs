@@ -3,8 +3,8 @@
 use crate::{console, flag, note, say};
 use anyhow::bail;
 use clap::Args as ClapArgs;
-use lasthop_agents::ap;
 use lasthop_agents::ap::status::{ModelStatus, StationStatus, Status};
+use lasthop_agents::{ap, service};
 use lasthop_units::count;
 use std::process::ExitCode;
 
@@ -33,7 +33,7 @@ pub fn status(args: &Args) -> anyhow::Result<ExitCode> {
         match ap::ask(iface) {
             Ok(status) => found.extend(status),
             // Not every interface is one that an agent could be on.
-            Err(ap::Error::LinkType { .. } | ap::Error::NoInterface { .. }) if args.iface.is_none() => {}
+            Err(service::Error::LinkType { .. } | service::Error::NoInterface { .. }) if args.iface.is_none() => {}
             Err(error) => return Err(flag::of_ap(error)),
         }
     }

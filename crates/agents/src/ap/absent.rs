@@ -1,40 +1,41 @@
 //! The agent of a build without eBPF: says what is missing.
 
 use super::status::Status;
-use super::{Cleaned, Config, Error, Stop, Summary};
+use super::{Config, Error, Summary};
 use crate::service::driver::DriverSource;
+use crate::service::{self, Cleaned, Stop};
 use lasthop_laws::HopLaw;
 
-/// Always [`Error::NotBuilt`].
+/// Always [`service::Error::NotBuilt`].
 ///
 /// # Errors
 /// Always.
 pub fn run(config: &Config, _: Box<dyn HopLaw>, _: &Stop) -> Result<Summary, Error> {
     config.validate()?;
-    Err(Error::NotBuilt)
+    Err(service::Error::NotBuilt.into())
 }
 
-/// Always [`Error::NotBuilt`].
+/// Always [`service::Error::NotBuilt`].
 ///
 /// # Errors
 /// Always.
 pub fn run_with(config: &Config, _: Box<dyn HopLaw>, _: &mut dyn DriverSource, _: &Stop) -> Result<Summary, Error> {
     config.validate()?;
-    Err(Error::NotBuilt)
+    Err(service::Error::NotBuilt.into())
 }
 
-/// Always [`Error::NotBuilt`]: what was never built was never attached by this binary.
+/// Always [`service::Error::NotBuilt`]: what was never built was never attached by this binary.
 ///
 /// # Errors
 /// Always.
-pub fn clean(_: &str) -> Result<Cleaned, Error> {
-    Err(Error::NotBuilt)
+pub fn clean(_: &str) -> Result<Cleaned, service::Error> {
+    Err(service::Error::NotBuilt)
 }
 
-/// Always [`Error::NotBuilt`]: this binary has no agent that could be asked.
+/// Always [`service::Error::NotBuilt`]: this binary has no agent that could be asked.
 ///
 /// # Errors
 /// Always.
-pub fn ask(_: &str) -> Result<Option<Status>, Error> {
-    Err(Error::NotBuilt)
+pub fn ask(_: &str) -> Result<Option<Status>, service::Error> {
+    Err(service::Error::NotBuilt)
 }

@@ -1,5 +1,6 @@
 //! The agent's loop: signals in, law asked, limits out. Knows neither kernel nor clock: both are handed in.
 
+use super::Error;
 use super::abi::{Event, Key};
 use super::consistency::Consistency;
 use super::log::Log;
@@ -9,10 +10,9 @@ use super::stations::Stations;
 use super::status::{self, Done, Flows, Status};
 use super::table::Slot;
 use super::watch::{Attention, Seen};
-use super::{Error, Stop};
-use crate::service::Say;
 use crate::service::backoff::Backoff;
 use crate::service::driver::DriverSource;
+use crate::service::{Say, Stop};
 use lasthop_laws::oal::rwnd::Flow;
 use lasthop_laws::{Decision, HopLaw, Why, observation};
 use lasthop_signals::{FlowId, HopReport, Node, Signal};

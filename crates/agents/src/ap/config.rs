@@ -1,14 +1,12 @@
 //! What an agent is told, and what it tells in the end.
 
-use super::Error;
 use super::abi::Counters;
 use super::agent::Tally;
 use super::status::Viewer;
-use crate::service::Say;
+use crate::service::{self, Method, Say};
 use lasthop_signals::Node;
 use lasthop_units::Span;
-use serde::{Serialize, Serializer};
-use std::fmt;
+use serde::Serialize;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -67,9 +65,9 @@ impl Config {
     /// Checks what can be checked without touching anything.
     ///
     /// # Errors
-    /// [`Error::Config`].
-    pub fn validate(&self) -> Result<(), Error> {
-        let refuse = |key, got: String, bound| Err(Error::Config { key, got, bound });
+    /// [`service::Error::Config`].
+    pub fn validate(&self) -> Result<(), service::Error> {
+        let refuse = |key, got: String, bound| Err(service::Error::Config { key, got, bound });
         if !(Span::from_millis(20)..=Span::from_millis(500)).contains(&self.age_limit) {
             return refuse("age_limit", self.age_limit.to_string(), "20 ms to 500 ms");
         }
@@ -77,44 +75,6 @@ impl Config {
             return refuse("max_flows", self.max_flows.to_string(), "128 to 1048576");
         }
         Ok(())
-    }
-}
-
-/// How the programs are attached.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Method {
-    /// TCX if the kernel has it (Linux 6.6), else clsact.
-    #[default]
-    Best,
-    /// TCX links: the kernel detaches them when the process ends, however it ends.
-    Tcx,
-    /// Filters on the clsact qdisc.
-    Clsact,
-}
-
-impl Method {
-    /// As accounts and statuses name what was attached: `tcx` or `clsact`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Method::Clsact => "clsact",
-            Method::Best | Method::Tcx => "tcx",
-        }
-    }
-}
-
-impl Serialize for Method {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(self.name())
-    }
-}
-
-impl fmt::Display for Method {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Method::Best => "the best way there is",
-            Method::Tcx => "TCX",
-            Method::Clsact => "clsact",
-        })
     }
 }
 
@@ -133,14 +93,5 @@ pub struct Summary {
     pub counters: Counters,
     /// Why the decision log ended early, if it did.
     #[serde(skip)]
-    pub log_error: Option<Error>,
-}
-
-/// What [`super::clean`] found.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Cleaned {
-    /// Filters that were removed.
-    pub removed: usize,
-    /// Programs of an agent that lives.
-    pub still_attached: usize,
+    pub log_error: Option<service::Error>,
 }

@@ -1,7 +1,7 @@
 //! The program's ring of events, read.
 
-use super::Error;
 use super::abi::{Event, from_bytes};
+use crate::service::Error;
 use libbpf_rs::{AsRawLibbpf, MapCore, RingBuffer, RingBufferBuilder, libbpf_sys};
 use std::sync::{Arc, Mutex, PoisonError};
 

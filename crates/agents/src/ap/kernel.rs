@@ -1,23 +1,24 @@
 //! The eBPF rewriter: loaded, its maps read and written, its programs attached.
 
 use super::abi::{Beat, Counters, Entry, Event, Key, Set, as_bytes_mut, from_bytes};
-use super::attach::{self, Attachment};
 use super::events::{self, Events};
 use super::table::{Slot, Table};
 use super::watch::{Attention, Seen, Watch};
-use super::{Error, Method, privileges};
+use crate::service::attach::{self, Attachment, EGRESS, Family, INGRESS};
+use crate::service::program_info::run_time;
 use crate::service::said::Captured;
+use crate::service::shared_memory::{shared, shared32};
+use crate::service::{Error, Method, system};
 use lasthop_laws::oal::rwnd::Flow;
 use lasthop_laws::oal::rwnd::ways::WAYS;
 use lasthop_units::{Bytes, Span, Time};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{AsRawLibbpf, MapCore, MapFlags, ProgramInput, libbpf_sys};
+use libbpf_rs::{AsRawLibbpf, MapCore, MapFlags, ProgramInput};
 use nix::time::{ClockId, clock_getres};
 use std::cell::{Cell, RefCell};
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 #[allow(clippy::undocumented_unsafe_blocks, clippy::all, missing_docs, unsafe_op_in_unsafe_fn)]
@@ -48,29 +49,9 @@ impl Default for Load {
     }
 }
 
-/// Makes the kernel count runs and run time of eBPF programs for as long as the descriptor is open.
-///
-/// # Errors
-/// [`Error::System`].
-pub fn enable_statistics() -> Result<OwnedFd, Error> {
-    // SAFETY: takes a number, gives a descriptor or an error.
-    let fd = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
-    if fd < 0 {
-        let source = io::Error::from_raw_os_error(-fd);
-        return Err(Error::System { what: "eBPF statistics", source });
-    }
-    // SAFETY: a fresh descriptor, owned by nobody else.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-/// Runs and run time of a program since it was loaded, counted while statistics are on.
-///
-/// # Errors
-/// [`Error::Map`].
-pub fn run_time(program: &impl AsFd) -> Result<(u64, Span), Error> {
-    let info = attach::program_info(program.as_fd()).map_err(|error| Error::Map { source: error.into() })?;
-    Ok((info.run_cnt, Span::from_nanos(info.run_time_ns)))
-}
+/// The programs: ingress sees what comes from stations, egress what goes to them. The priority reads "LH".
+pub(super) static REWRITER: Family =
+    Family { kind: "ap", name_prefix: b"rwnd_", priority: 0x4c48, sides: &[INGRESS, EGRESS] };
 
 /// The direction a packet takes through the access point.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -104,13 +85,7 @@ impl Rewriter {
     /// [`Error::Load`] with what the verifier said, if it said anything.
     pub fn load(load: Load) -> Result<Rewriter, Error> {
         let said = Captured::begin();
-        // The verifier refuses with EACCES too: only the capabilities tell.
-        let has = privileges::has;
-        let allowed = has(privileges::SYS_ADMIN) || has(privileges::BPF) && has(privileges::PERFMON);
-        let failed = |error: libbpf_rs::Error| match allowed {
-            false => Error::Permission { what: "eBPF" },
-            true => Error::Load { source: error.into(), said: said.text() },
-        };
+        let failed = |error| said.refusal(error);
         // The skeleton borrows its object for as long as it lives. A few octets a load are the price of owning both.
         let object = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = RwndSkelBuilder::default().open(object).map_err(failed)?;
@@ -124,8 +99,7 @@ impl Rewriter {
         let ring = if load.events { events::RING_LEN } else { page_size() };
         open.maps.events.set_max_entries(ring).map_err(failed)?;
         let skeleton = open.load().map_err(failed)?;
-        let unmapped = |source| Error::System { what: "the table's memory", source };
-        let table = Table::map(skeleton.maps.flows.as_fd(), sets).map_err(unmapped)?;
+        let table = Table::map(skeleton.maps.flows.as_fd(), sets).map_err(system("the table's memory"))?;
         let events = load.events.then(|| Events::open(&skeleton.maps.events)).transpose()?;
         let rewriter = Rewriter {
             attachments: Vec::new(),
@@ -153,7 +127,7 @@ impl Rewriter {
     /// [`Error::Attach`], [`Error::Busy`] if another agent holds the interface.
     pub fn attach(&mut self, ifindex: i32, method: Method) -> Result<Method, Error> {
         let pair = [Direction::Uplink, Direction::Downlink].map(|d| self.program(d).as_libbpf_object());
-        let (method, attachments) = attach::attach(&attach::REWRITER, ifindex, &pair, method)?;
+        let (method, attachments) = attach::attach(&REWRITER, ifindex, &pair, method)?;
         self.attachments.extend(attachments);
         Ok(method)
     }
@@ -342,19 +316,6 @@ impl Rewriter {
     fn changes(&self) -> &AtomicU64 {
         shared(&self.skeleton.maps.bss_data.as_deref().expect("the skeleton maps .bss").changes)
     }
-}
-
-/// A word that the program and user space share.
-fn shared(word: &u64) -> &AtomicU64 {
-    // SAFETY: the words lie in memory that the map shares with the kernel for as long as the skeleton lives, aligned to 8,
-    // and every access on this side is atomic.
-    unsafe { AtomicU64::from_ptr(std::ptr::from_ref(word).cast_mut()) }
-}
-
-/// As [`shared`], of 32 bits.
-fn shared32(word: &u32) -> &AtomicU32 {
-    // SAFETY: as for `shared`, aligned to 4.
-    unsafe { AtomicU32::from_ptr(std::ptr::from_ref(word).cast_mut()) }
 }
 
 /// Octets of a page: the kernel makes no smaller ring.

@@ -2,29 +2,21 @@
 //!
 //! What each line holds: docs/reference/logs.md.
 
-use super::Error;
 use super::abi::Key;
+use crate::service::{Error, log};
 use lasthop_laws::observation::{Address, Driver, Flow, Gone, Interval, Missed, Opened};
 use lasthop_signals::{FlowId, FlowReport, HopReport};
 use lasthop_units::Time;
-use serde::Serialize;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// An open log. A write that fails ends the log, not the agent.
-pub(super) struct Log {
-    path: PathBuf,
-    out: BufWriter<File>,
-    failed: Option<io::Error>,
-}
+pub(super) struct Log(log::Log);
 
 impl Log {
     /// # Errors
     /// [`Error::Log`] if the file cannot be made.
     pub(super) fn create(path: &Path) -> Result<Log, Error> {
-        let file = File::create(path).map_err(|source| Error::Log { path: path.to_owned(), source })?;
-        Ok(Log { path: path.to_owned(), out: BufWriter::with_capacity(1 << 16, file), failed: None })
+        log::Log::of_many_lines("decision log", path).map(Log)
     }
 
     pub(super) fn opened(&mut self, at: Time, key: &Key, report: &FlowReport) {
@@ -36,40 +28,28 @@ impl Log {
             station_address: end(flow.destination, flow.destination_port),
             remote: end(flow.source, flow.source_port),
         };
-        self.line(&Opened { at, opened });
+        self.0.line(&Opened { at, opened });
     }
 
     pub(super) fn gone(&mut self, at: Time, gone: FlowId) {
-        self.line(&Gone { at, gone });
+        self.0.line(&Gone { at, gone });
     }
 
     pub(super) fn driver(&mut self, at: Time, state: &str) {
-        self.line(&Driver { at, driver: state.to_owned() });
+        self.0.line(&Driver { at, driver: state.to_owned() });
     }
 
     pub(super) fn missed(&mut self, at: Time, events_missed: u64) {
-        self.line(&Missed { at, events_missed });
+        self.0.line(&Missed { at, events_missed });
     }
 
     pub(super) fn interval(&mut self, at: Time, hop: &HopReport, flows: Vec<Flow>) {
-        self.line(&Interval { at, hop: hop.clone(), flows });
+        self.0.line(&Interval { at, hop: hop.clone(), flows });
     }
 
     /// Writes everything out; gives the first error that there was, with the log's path.
-    pub(super) fn finish(mut self) -> Option<Error> {
-        let flushed = self.out.flush();
-        let source = self.failed.take().or(flushed.err())?;
-        Some(Error::Log { path: self.path, source })
-    }
-
-    fn line(&mut self, value: &impl Serialize) {
-        if self.failed.is_some() {
-            return;
-        }
-        let written = serde_json::to_writer(&mut self.out, value).map_err(io::Error::from);
-        if let Err(error) = written.and_then(|()| self.out.write_all(b"\n")) {
-            self.failed = Some(error);
-        }
+    pub(super) fn finish(self) -> Option<Error> {
+        self.0.finish()
     }
 }
 

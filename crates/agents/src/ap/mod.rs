@@ -17,36 +17,22 @@ pub mod abi;
 #[cfg(not(feature = "bpf"))]
 mod absent;
 mod agent;
-#[cfg(feature = "bpf")]
-mod asking;
-#[cfg(feature = "bpf")]
-pub(crate) mod attach;
-mod clock;
 mod config;
 mod consistency;
-#[cfg(feature = "bpf")]
-pub(crate) mod device;
 mod error;
 #[cfg(feature = "bpf")]
 mod events;
-pub(crate) mod fraglist;
 #[cfg(feature = "bpf")]
 pub mod kernel;
 mod log;
-#[cfg(feature = "bpf")]
-mod netlink;
 mod news;
 mod offload;
 #[cfg(feature = "bpf")]
 mod offload_monitor;
-#[cfg(feature = "bpf")]
-pub(crate) mod owner;
 mod passing;
-pub(crate) mod privileges;
 mod probe;
 #[cfg(feature = "bpf")]
 mod run;
-mod signals;
 #[cfg(feature = "bpf")]
 mod sources;
 mod stations;
@@ -57,25 +43,10 @@ mod watch;
 #[cfg(not(feature = "bpf"))]
 pub use absent::{ask, clean, run, run_with};
 pub use agent::Tally;
-#[cfg(feature = "bpf")]
-pub use asking::ask;
-#[cfg(feature = "bpf")]
-pub use attach::attached;
-pub use clock::now;
-pub use config::{Cleaned, Config, Method, Summary};
+pub use config::{Config, Summary};
 pub use consistency::Contradiction;
 pub use error::Error;
 pub use offload::{Bypass, find as bypasses};
 pub use probe::{Check, Found, probe, probe_offload};
 #[cfg(feature = "bpf")]
-pub use run::{clean, run, run_with};
-pub use signals::{Stop, stop_on_signals};
-
-/// Makes the process that of `user`, if there is one, and leaves the calling thread without any privilege, for good.
-///
-/// # Errors
-/// [`Error::Become`], [`Error::Privileges`].
-pub(crate) fn drop_all_privileges(user: Option<&privileges::Account>) -> Result<(), Error> {
-    user.map_or(Ok(()), privileges::Account::assume)?;
-    privileges::drop_all_but(&[])
-}
+pub use run::{ask, attached, clean, run, run_with};

@@ -13,7 +13,8 @@
 //!
 //! tc filters in hardware (flower with `skip_sw`, `act_ct`) are not looked for.
 
-use super::{Error, fraglist};
+use super::Error;
+use crate::service::{self, fraglist};
 use netlink_packet_core::{
     NLM_F_DUMP, NLM_F_REQUEST, NetlinkDeserializable, NetlinkHeader, NetlinkMessage, NetlinkPayload,
     NetlinkSerializable, NlaBuffer, NlasIterator, parse_string, parse_u32_be,
@@ -94,13 +95,18 @@ const ACCELERATORS: [(&str, &str); 7] = [
 /// if that is named. Needs `CAP_NET_ADMIN`.
 ///
 /// # Errors
-/// [`Error::Permission`], [`Error::System`].
-pub fn find(iface: Option<&str>) -> Result<Vec<Bypass>, Error> {
-    let tables = flowtables().map_err(|errno| match errno {
-        Errno::EPERM => Error::Permission { what: "the list of flow tables" },
-        other => Error::System { what: "the list of flow tables", source: other.into() },
-    })?;
+/// [`service::Error::Permission`], [`service::Error::System`].
+pub fn find(iface: Option<&str>) -> Result<Vec<Bypass>, service::Error> {
+    let tables = flowtables().map_err(refusal("the list of flow tables"))?;
     Ok(among(iface, tables))
+}
+
+/// For `map_err`: what nf_tables refuses.
+pub(super) fn refusal(what: &'static str) -> impl FnOnce(Errno) -> service::Error {
+    move |errno| match errno {
+        Errno::EPERM => service::Error::Permission { what },
+        other => service::system(what)(other),
+    }
 }
 
 /// Those of the flow tables that pass the programs by, and the accelerators.
@@ -333,8 +339,8 @@ impl From<Message> for NetlinkPayload<Message> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::privileges;
     use super::*;
+    use crate::service::privileges;
     use proptest::prelude::*;
 
     /// As `nf_tables_fill_flowtable_info()` writes it: table, name, handle, use, flags, hook with its devices.
@@ -461,7 +467,7 @@ pub(super) mod tests {
     #[test]
     fn the_kernel_answers_whoever_may_ask() {
         match (find(Some("lo")), privileges::has(privileges::NET_ADMIN)) {
-            (Ok(_), true) | (Err(Error::Permission { .. }), false) => {}
+            (Ok(_), true) | (Err(service::Error::Permission { .. }), false) => {}
             // A kernel without nfnetlink has no flow tables, and keeps that from nobody.
             (Ok(found), false) if !found.iter().any(|bypass| matches!(bypass, Bypass::Flowtable { .. })) => {}
             (answer, allowed) => panic!("{answer:?}, and it was allowed: {allowed}"),

@@ -5,6 +5,7 @@
 
 use super::Error;
 use super::offload::{self, Flowtable};
+use crate::service::system;
 use nix::errno::Errno;
 use nix::sys::socket::sockopt::{RcvBuf, RcvBufForce};
 use nix::sys::socket::{
@@ -30,8 +31,7 @@ impl OffloadMonitor {
         let events = match subscribe() {
             Ok(fd) => Some(fd),
             Err(Errno::EPROTONOSUPPORT | Errno::EAFNOSUPPORT) => None,
-            Err(Errno::EPERM) => return Err(Error::Permission { what: "events of nf_tables" }),
-            Err(other) => return Err(Error::System { what: "events of nf_tables", source: other.into() }),
+            Err(errno) => return Err(offload::refusal("events of nf_tables")(errno).into()),
         };
         Ok(OffloadMonitor { iface: iface.to_owned(), events })
     }
@@ -39,7 +39,7 @@ impl OffloadMonitor {
     /// Refuses to go on if something has come since that may carry packets past the programs. Needs no privileges.
     ///
     /// # Errors
-    /// [`Error::Offloaded`]; [`Error::System`] if events were lost and this process may not list the tables itself.
+    /// [`Error::Offloaded`]; [`Error::Service`] if events were lost and this process may not list the tables itself.
     pub(super) fn look(&self) -> Result<(), Error> {
         let mut tables = Vec::new();
         match self.events.as_ref().map_or(Ok(()), |events| drain(events, &mut tables)) {
@@ -50,10 +50,10 @@ impl OffloadMonitor {
                 Err(_) => {
                     let what = "events of nf_tables came faster than they were read, and a flow table may be among them: \
                                 start the agent again";
-                    Err(Error::System { what, source: Errno::ENOBUFS.into() })
+                    Err(system(what)(Errno::ENOBUFS).into())
                 }
             },
-            Err(other) => Err(Error::System { what: "events of nf_tables", source: other.into() }),
+            Err(other) => Err(system("events of nf_tables")(other).into()),
         }
     }
 }
@@ -91,8 +91,8 @@ fn drain(events: &OwnedFd, tables: &mut Vec<Flowtable>) -> nix::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::super::offload::tests::told;
-    use super::super::privileges;
     use super::*;
+    use crate::service::privileges;
     use nix::sys::socket::{send, socketpair};
 
     #[test]

@@ -1,6 +1,7 @@
 //! What this machine offers an access point's agent.
 
-use super::{Error, offload, privileges};
+use super::offload;
+use crate::service::{Error, privileges};
 
 /// One thing that is there or not.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -109,7 +110,7 @@ fn programs() -> Check {
 
 fn tcx() -> Check {
     #[cfg(feature = "bpf")]
-    let there = super::attach::has_tcx();
+    let there = crate::service::attach::has_tcx();
     #[cfg(not(feature = "bpf"))]
     let there = false;
     // Without the right to ask, the kernel's answer says nothing of TCX.

@@ -2,17 +2,18 @@
 
 use super::abi::Event;
 use super::agent::{Agent, Clock, Enforcer};
-use super::kernel::{Load, Rewriter};
+use super::kernel::{Load, REWRITER, Rewriter};
 use super::log::Log;
 use super::offload_monitor::OffloadMonitor;
-use super::owner::{self, Claim};
 use super::sources::Kernel;
 use super::stations::Stations;
 use super::status::{Status, Viewer};
 use super::table::Slot;
 use super::watch::{Attention, Seen};
-use super::{Cleaned, Config, Error, Method, Stop, Summary, asking, attach, clock, device, offload, privileges};
+use super::{Config, Error, Summary, offload};
 use crate::service::driver::{DriverSource, SocketDriver};
+use crate::service::owner::Claim;
+use crate::service::{self, Cleaned, Method, Stop, attach, clock, device, owner, privileges, status_socket, system};
 use lasthop_laws::HopLaw;
 use lasthop_units::{Bytes, Span, Time};
 use std::sync::Arc;
@@ -29,7 +30,7 @@ pub fn run(config: &Config, law: Box<dyn HopLaw>, stop: &Stop) -> Result<Summary
         (config.say)(&format!("the kernel's counters of {}: {}", config.iface, kernel.tells()));
         return attached.run(config, law, &mut kernel, stop);
     };
-    let failed = |source| Error::Driver { path: path.clone(), source };
+    let failed = |source| service::Error::Driver { path: path.clone(), source };
     let attached = Attached::prepare(config, law.wants_segments())?;
     // Only now: the server of the driver's socket may take the connection as the sign that no flow will be missed.
     let mut driver = SocketDriver::connect(path).map_err(failed)?;
@@ -76,7 +77,7 @@ impl Attached {
     fn prepare(config: &Config, segments: bool) -> Result<Attached, Error> {
         config.validate()?;
         let device = device::find(&config.iface)?;
-        let claim = owner::claim(owner::AP, device.index)?;
+        let claim = owner::claim(REWRITER.kind, device.index)?;
         let offload_monitor = if config.allow_offload {
             None
         } else {
@@ -114,7 +115,7 @@ impl Attached {
                 }
             };
             let started = std::thread::Builder::new().name("lasthop-viewer".to_owned()).spawn(serve);
-            started.map_err(|source| Error::System { what: "a thread for the viewer", source })?;
+            started.map_err(system("a thread for the viewer"))?;
         }
         let (iface, ifindex, shadow, viewers) =
             (config.iface.clone(), device.index, config.shadow, config.viewers.clone());
@@ -159,20 +160,23 @@ impl Attached {
 /// lives keeps its TCX links.
 ///
 /// # Errors
-/// [`Error::NoInterface`], [`Error::Permission`].
-pub fn clean(iface: &str) -> Result<Cleaned, Error> {
-    let device = device::find(iface)?;
-    // Without these the kernel shows no programs, and "nothing found" would be no answer.
-    if !(privileges::has(privileges::NET_ADMIN) && privileges::has(privileges::SYS_ADMIN)) {
-        return Err(Error::Permission { what: "the eBPF programs on an interface" });
-    }
-    // What a living agent has attached is its own, however it has done that.
-    let removed = if owner::is_claimed(owner::AP, device.index) {
-        0
-    } else {
-        attach::remove_filters(&attach::REWRITER, device.index)
-    };
-    Ok(Cleaned { removed, still_attached: attach::attached(device.index) })
+/// [`service::Error::NoInterface`], [`service::Error::Permission`].
+pub fn clean(iface: &str) -> Result<Cleaned, service::Error> {
+    attach::clean(&REWRITER, iface)
+}
+
+/// How many programs of an access point's agent are attached to an interface, by either method.
+pub fn attached(ifindex: i32) -> usize {
+    attach::attached(&REWRITER, ifindex)
+}
+
+/// Asks the agent on an interface of this network namespace; `None` if there is none.
+///
+/// # Errors
+/// [`service::Error::NoInterface`]; [`service::Error::System`] if it does not answer within three seconds, or not as an
+/// agent does: one of another version, one that is stopped, or one of another user's that does not answer us.
+pub fn ask(iface: &str) -> Result<Option<Status>, service::Error> {
+    status_socket::ask(REWRITER.kind, iface)
 }
 
 impl Enforcer for Programs {
@@ -194,7 +198,7 @@ impl Enforcer for Programs {
     }
 
     fn heartbeat(&self, now: Time) -> Result<(), Error> {
-        self.rewriter.heartbeat(now)
+        Ok(self.rewriter.heartbeat(now)?)
     }
 
     fn sees_all(&self) -> Result<(), Error> {
@@ -210,7 +214,7 @@ impl Enforcer for Programs {
     }
 
     fn events(&self, into: &mut Vec<Event>) -> Result<bool, Error> {
-        self.rewriter.events(into)
+        Ok(self.rewriter.events(into)?)
     }
 
     fn missed(&self) -> u64 {
@@ -224,7 +228,7 @@ impl Enforcer for Programs {
     fn show(&self, status: &dyn Fn() -> Status) {
         let (iface, method) = (&self.iface, self.method.name());
         let whole = || Status { iface: iface.clone(), method: method.to_owned(), shadow: self.shadow, ..status() };
-        asking::answer(&self.claim, &whole);
+        status_socket::answer(&self.claim, whole);
         if !self.viewers.is_empty() {
             let status = whole();
             self.viewers.iter().for_each(|viewer| viewer.show(&status));
@@ -237,7 +241,7 @@ struct Monotonic;
 
 impl Clock for Monotonic {
     fn now(&self) -> Time {
-        clock::now()
+        clock::monotonic_now()
     }
 
     fn rest(&self, span: Span) {

@@ -1,6 +1,6 @@
 //! Which transport carries a stream, by the name of a law.
 
-use crate::tunnel::Error;
+use crate::service::Error;
 use lasthop_laws::atp::{Average, Params, Rate, Variant as AtpVariant};
 use lasthop_laws::tcp::Setup;
 use lasthop_laws::{Choice, Place, Transport as LawTransport};

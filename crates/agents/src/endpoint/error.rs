@@ -1,5 +1,7 @@
 //! Why a stream did not come to a good end.
 
+use crate::service;
+use crate::tunnel::keys::KeyError;
 use lasthop_units::Span;
 
 /// What ended a connection.
@@ -50,9 +52,12 @@ pub enum Failure {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StreamError {
-    /// A socket, an address, a law or a key.
+    /// A socket, an address or a law.
     #[error(transparent)]
-    Agent(#[from] crate::tunnel::Error),
+    Agent(#[from] service::Error),
+    /// A key.
+    #[error(transparent)]
+    Keys(#[from] KeyError),
     /// The connection.
     #[error(transparent)]
     Failed(#[from] Failure),

@@ -2,12 +2,12 @@
 
 use super::error::Failure;
 use super::listening::{Event, Listening};
-use crate::service::clock;
 use crate::service::poll::Poll;
 use crate::service::spin_sleeper::{SpinSleeper, Until};
+use crate::service::{self, Error, clock, random, system};
+use crate::tunnel::Key;
 use crate::tunnel::link::Link;
 use crate::tunnel::path::Path;
-use crate::tunnel::{Error, Key};
 use lasthop_transport::stream::Figures;
 use lasthop_units::{Span, Time};
 use lasthop_wire::tunnel::PacketSize;
@@ -45,12 +45,11 @@ impl Inbound {
     /// [`Error`], if the address cannot be had.
     pub fn bind(options: &InboundOptions) -> Result<Inbound, Error> {
         let address = options.bind;
-        let link =
-            Link::bind(address).map_err(|source| Error::Address { what: "cannot listen at", address, source })?;
-        let poll = Poll::new().map_err(Error::system("epoll"))?;
-        poll.add_level(&link, 0).map_err(Error::system("epoll"))?;
+        let link = Link::bind(address).map_err(service::address("cannot listen at", address))?;
+        let poll = Poll::new().map_err(system("epoll"))?;
+        poll.add_level(&link, 0).map_err(system("epoll"))?;
         let datagram = PacketSize::of_path(address.is_ipv6(), 1500).datagram();
-        let listening = Listening::new(super::random()?, options.key.clone(), options.patience, datagram);
+        let listening = Listening::new(random()?, options.key.clone(), options.patience, datagram);
         let (sleeper, path) = (SpinSleeper::new(WATCHING), Path::new(address));
         Ok(Inbound { link, poll, sleeper, listening, path, out: Vec::new() })
     }
@@ -60,7 +59,7 @@ impl Inbound {
     /// # Errors
     /// If the kernel does not say.
     pub fn address(&self) -> Result<SocketAddr, Error> {
-        self.link.address().map_err(Error::system("the address of a socket"))
+        self.link.address().map_err(system("the address of a socket"))
     }
 
     /// Moves what has come in order into `out`, and says how much that is.
@@ -96,7 +95,7 @@ impl Inbound {
     /// # Errors
     /// [`Error::System`].
     pub fn watch(&self, file: &impl AsFd) -> Result<(), Error> {
-        self.poll.add_level(file, 1).map_err(Error::system("epoll"))
+        self.poll.add_level(file, 1).map_err(system("epoll"))
     }
 
     /// What there is to tell of the present stream; `None` without one.
@@ -128,9 +127,9 @@ impl Inbound {
         if due.is_none_or(|due| due > now) {
             let about = until.max(now);
             let waited = self.sleeper.wait(&mut self.poll, clock::now, Until { due, about });
-            waited.map_err(Error::system("epoll"))?;
+            waited.map_err(system("epoll"))?;
         }
-        let count = self.link.receive().map_err(Error::system("receive datagrams"))?;
+        let count = self.link.receive().map_err(system("receive datagrams"))?;
         let now = clock::now();
         for n in 0..count {
             let (bytes, arrival) = self.link.datagram(n);
@@ -148,7 +147,7 @@ impl Inbound {
             self.path.lead_to(to);
             let sent = self.link.send_train(&mut self.path, &self.out);
             self.out.clear();
-            sent.map_err(Error::system("send datagrams"))?;
+            sent.map_err(system("send datagrams"))?;
         }
         Ok(())
     }

@@ -47,12 +47,3 @@ const AGAIN: Span = Span::from_secs(1);
 /// How often it asks whether everything was kept, and for how long a receiver that has said so waits for a sign that it was heard.
 const ASK: Span = Span::from_millis(200);
 const LINGER: Span = Span::from_secs(3);
-
-/// Octets of the kernel's random source.
-pub(crate) fn random<const N: usize>() -> Result<[u8; N], crate::tunnel::Error> {
-    use std::io::Read;
-    let mut octets = [0; N];
-    let read = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut octets));
-    read.map_err(crate::tunnel::Error::system("the kernel's random source"))?;
-    Ok(octets)
-}

@@ -5,12 +5,12 @@ use super::choice::Law;
 use super::error::Failure;
 use super::own_delay::{OwnDelay, held};
 use super::seals::Seals;
-use crate::service::clock;
 use crate::service::poll::Poll;
 use crate::service::spin_sleeper::{SpinSleeper, Until};
+use crate::service::{self, Error, clock, random, system};
+use crate::tunnel::Key;
 use crate::tunnel::link::Link;
 use crate::tunnel::path::Path;
-use crate::tunnel::{Error, Key};
 use lasthop_transport::stream::Figures;
 use lasthop_units::{Bytes, Span, Time};
 use lasthop_wire::datagram::UNKNOWN_SIZE;
@@ -67,13 +67,12 @@ impl Outbound {
     pub fn connect(to: SocketAddr, options: &OutboundOptions) -> Result<Outbound, Error> {
         let any: IpAddr = if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
         let address = SocketAddr::new(any, 0);
-        let link =
-            Link::bind(address).map_err(|source| Error::Address { what: "cannot send from", address, source })?;
-        let poll = Poll::new().map_err(Error::system("epoll"))?;
-        poll.add_level(&link, 0).map_err(Error::system("epoll"))?;
+        let link = Link::bind(address).map_err(service::address("cannot send from", address))?;
+        let poll = Poll::new().map_err(system("epoll"))?;
+        poll.add_level(&link, 0).map_err(system("epoll"))?;
         let (now, mut path) = (clock::now(), Path::new(to));
         path.look(now, &link);
-        let random: [u8; 32] = super::random()?;
+        let random: [u8; 32] = random()?;
         let part = |from: usize| u64::from_be_bytes(random[from..from + 8].try_into().expect("eight octets"));
         let (connection, seed) = (part(16) as u32, part(24));
         let datagram = path.size().datagram() - Seals::overhead(options.key.as_ref());
@@ -150,7 +149,7 @@ impl Outbound {
     /// # Errors
     /// [`Error::System`].
     pub fn watch(&self, file: &impl AsFd) -> Result<(), Error> {
-        self.poll.add_level(file, 1).map_err(Error::system("epoll"))
+        self.poll.add_level(file, 1).map_err(system("epoll"))
     }
 
     /// What there is to tell of the stream.
@@ -177,10 +176,10 @@ impl Outbound {
         if due.is_none_or(|due| due > now) {
             let about = until.max(now);
             let waited = self.sleeper.wait(&mut self.poll, clock::now, Until { due, about });
-            waited.map_err(Error::system("epoll"))?;
+            waited.map_err(system("epoll"))?;
         }
         for _ in 0..BATCHES {
-            let count = self.link.receive().map_err(Error::system("receive datagrams"))?;
+            let count = self.link.receive().map_err(system("receive datagrams"))?;
             let now = clock::now();
             for n in 0..count {
                 let (bytes, arrival) = self.link.datagram(n);
@@ -225,7 +224,7 @@ impl Outbound {
                 self.own.end(&self.link);
             }
             self.train.clear();
-            sent.map_err(Error::system("send datagrams"))?;
+            sent.map_err(system("send datagrams"))?;
         }
     }
 }

@@ -1,9 +1,8 @@
 //! What an operator may choose, and what there is to say at the end.
 
 use super::network::Network;
-use crate::service::Say;
+use crate::service::{Error, Say};
 use crate::station::Forward;
-use crate::tunnel::Error;
 use crate::tunnel::keys::Key;
 use crate::tunnel::path::Unsent;
 use lasthop_laws::atp::{LONGEST_DELAY, Variant};

@@ -3,18 +3,16 @@
 use super::config::{Config, Roles, Summary};
 use super::session::{Beginning, Session, refuse};
 use super::session_log::SessionLog;
-use crate::ap::Stop;
-use crate::ap::privileges::Account;
 use crate::endpoint::own_delay::OwnDelay;
-use crate::endpoint::random;
 use crate::proxy::key_file::KeyFile;
 use crate::proxy::reception::{Confirmed, Reception, Unanswered};
 use crate::proxy::refusals::{Refusal, Refusals};
 use crate::proxy::resolve::Resolver;
 use crate::proxy::route;
 use crate::service::poll::{Poll, Ready};
+use crate::service::privileges::Account;
 use crate::service::spin_sleeper::{SpinSleeper, Until};
-use crate::service::{clock, files};
+use crate::service::{self, Stop, clock, files, random, system};
 use crate::station::doors::{Doors, Guest, Wanted};
 use crate::station::search::Search;
 use crate::station::silence_reporter::{LastReception, SilenceReporter};
@@ -110,12 +108,11 @@ impl Gateway {
             keys.remove(node);
         }
         let address = config.bind;
-        let link =
-            Link::bind(address).map_err(|source| Error::Address { what: "cannot listen on", address, source })?;
-        let poll = Poll::new().map_err(Error::system("epoll"))?;
-        let resolver = Resolver::new().map_err(Error::system("eventfd"))?;
-        poll.add_level(&link, UDP).map_err(Error::system("epoll"))?;
-        poll.add_level(&resolver, RESOLVER).map_err(Error::system("epoll"))?;
+        let link = Link::bind(address).map_err(service::address("cannot listen on", address))?;
+        let poll = Poll::new().map_err(system("epoll"))?;
+        let resolver = Resolver::new().map_err(system("eventfd"))?;
+        poll.add_level(&link, UDP).map_err(system("epoll"))?;
+        poll.add_level(&resolver, RESOLVER).map_err(system("epoll"))?;
         let others = others(config);
         let wanted = Wanted {
             listen: config.listen,
@@ -130,7 +127,7 @@ impl Gateway {
             clock::ask_for_realtime(PRIORITY, config.say);
         }
         if config.drop_privileges {
-            crate::ap::drop_all_privileges(account.as_ref())?;
+            crate::service::privileges::drop_all(account.as_ref())?;
         }
         doors.check()?;
         let calling = calls.map(|(node, key)| {
@@ -176,7 +173,7 @@ impl Gateway {
     /// # Errors
     /// If the kernel does not say.
     pub fn address(&self) -> Result<SocketAddr, Error> {
-        self.link.address().map_err(Error::system("the address of a socket"))
+        Ok(self.link.address().map_err(system("the address of a socket"))?)
     }
 
     /// Where local programs reach it: the proxy port, if there is one, and then the forwarded ones, in order.
@@ -184,13 +181,13 @@ impl Gateway {
     /// # Errors
     /// If the kernel does not say.
     pub fn doors(&self) -> Result<Vec<SocketAddr>, Error> {
-        self.doors.addresses()
+        Ok(self.doors.addresses()?)
     }
 
     /// Serves until `stop` is set.
     ///
     /// # Errors
-    /// [`Error::System`].
+    /// [`Error::Service`].
     pub fn run(mut self, stop: &Stop) -> Result<Summary, Error> {
         let mut sleeper = SpinSleeper::new(WATCHING);
         while !stop.is_asked() {
@@ -199,8 +196,7 @@ impl Gateway {
                 return Err(error);
             }
             let until = self.next_wake(clock::now());
-            let ready =
-                sleeper.wait(&mut self.poll, clock::now, until).map_err(Error::system("waiting for packets"))?;
+            let ready = sleeper.wait(&mut self.poll, clock::now, until).map_err(system("waiting for packets"))?;
             let now = clock::now();
             for n in 0..ready {
                 let event = self.poll.ready(n);
@@ -273,7 +269,7 @@ impl Gateway {
     }
 
     fn receive(&mut self, now: Time) -> Result<(), Error> {
-        let count = self.link.receive().map_err(Error::system("receiving datagrams"))?;
+        let count = self.link.receive().map_err(system("receiving datagrams"))?;
         let mut answers = Vec::new();
         for n in 0..count {
             let (bytes, arrival) = self.link.datagram(n);
@@ -381,7 +377,7 @@ impl Gateway {
         for session in self.sessions.values_mut() {
             let own = (&mut self.own, self.config.least_delay);
             let sent = session.send(now, &self.link, own, &mut self.scratch);
-            self.full |= !sent.map_err(Error::system("sending datagrams"))?;
+            self.full |= !sent.map_err(system("sending datagrams"))?;
         }
         Ok(())
     }
@@ -498,7 +494,7 @@ fn send_bare(link: &Link, path: &mut Path, inner: &[u8]) -> Result<Unsent, Error
     let mut datagram = Vec::with_capacity(preamble::PREAMBLE + inner.len());
     path.preface(&mut datagram);
     datagram.extend_from_slice(inner);
-    link.send_train(path, &datagram).map_err(Error::system("sending a datagram"))?;
+    link.send_train(path, &datagram).map_err(system("sending a datagram"))?;
     Ok(path.unsent())
 }
 

@@ -1,8 +1,9 @@
 //! The agent of a build without eBPF: says what is missing.
 
+use super::error::Error;
 use super::{Config, Summary, Way};
-use crate::ap::Stop;
-use crate::tunnel::Error;
+use crate::service;
+use crate::service::Stop;
 use lasthop_laws::Choice;
 use std::convert::Infallible;
 
@@ -10,13 +11,13 @@ use std::convert::Infallible;
 pub struct Host(Infallible);
 
 impl Host {
-    /// Always [`crate::ap::Error::NotBuilt`].
+    /// Always [`service::Error::NotBuilt`].
     ///
     /// # Errors
     /// Always.
     pub fn open(config: &Config, _: &Choice) -> Result<Host, Error> {
         config.validate()?;
-        Err(crate::ap::Error::NotBuilt.into())
+        Err(service::Error::NotBuilt.into())
     }
 
     /// Nobody gets so far.

@@ -2,7 +2,7 @@
 //!
 //! `bpf/cong_state.bpf.c` counts at the kernel's tracepoint; [`CaCounter`] attaches it and reads its map.
 
-use super::HostError;
+use super::error::Error;
 use lasthop_wire::tcp_info::CaState;
 use std::collections::HashMap;
 
@@ -45,21 +45,22 @@ pub(super) type ByCookie = HashMap<u64, CaEntries>;
 
 #[cfg(not(feature = "bpf"))]
 mod counter {
-    use super::{ByCookie, HostError};
+    use super::{ByCookie, Error};
+    use crate::service;
 
     /// What would count, in a build without eBPF.
     pub struct CaCounter(std::convert::Infallible);
 
     impl CaCounter {
-        /// Always [`HostError::NotBuilt`].
+        /// Always [`service::Error::NotBuilt`].
         ///
         /// # Errors
         /// Always.
-        pub fn attach() -> Result<CaCounter, HostError> {
-            Err(HostError::NotBuilt)
+        pub fn attach() -> Result<CaCounter, Error> {
+            Err(service::Error::NotBuilt.into())
         }
 
-        pub(in crate::host) fn read_into(&self, _: &mut ByCookie) -> Result<(), HostError> {
+        pub(in crate::host) fn read_into(&self, _: &mut ByCookie) -> Result<(), Error> {
             match self.0 {}
         }
     }
@@ -67,8 +68,8 @@ mod counter {
 
 #[cfg(feature = "bpf")]
 mod counter {
-    use super::{ByCookie, CaEntries, HostError};
-    use crate::ap::privileges;
+    use super::{ByCookie, CaEntries, Error};
+    use crate::service::privileges;
     use crate::service::said::Captured;
     use libbpf_rs::skel::{OpenSkel, SkelBuilder};
     use libbpf_rs::{Link, MapCore, MapFlags};
@@ -96,16 +97,15 @@ mod counter {
         /// before Linux 5.19 only.
         ///
         /// # Errors
-        /// [`HostError::NotCounting`], with the reason and what to do about it.
-        pub fn attach() -> Result<CaCounter, HostError> {
+        /// [`Error::NotCounting`], with the reason and what to do about it.
+        pub fn attach() -> Result<CaCounter, Error> {
             let said = Captured::begin();
-            let has = privileges::has;
-            let allowed = has(privileges::SYS_ADMIN) || has(privileges::BPF) && has(privileges::PERFMON);
             let failed = |error: libbpf_rs::Error| {
-                HostError::NotCounting(match allowed {
+                let why = match privileges::may_load() {
                     false => "it needs root, or CAP_BPF and CAP_PERFMON".to_owned(),
                     true => format!("{error:#} {}", said.text()).trim_end().to_owned(),
-                })
+                };
+                Error::NotCounting { why }
             };
             let object = Box::leak(Box::new(MaybeUninit::uninit()));
             let skeleton = CongStateSkelBuilder::default().open(object).and_then(OpenSkel::load).map_err(failed)?;
@@ -114,10 +114,10 @@ mod counter {
         }
 
         /// Reads what has been counted so far.
-        pub(in crate::host) fn read_into(&self, entries: &mut ByCookie) -> Result<(), HostError> {
+        pub(in crate::host) fn read_into(&self, entries: &mut ByCookie) -> Result<(), Error> {
             entries.clear();
             let map = &self.skeleton.maps.entered;
-            let failed = |error: libbpf_rs::Error| HostError::NotCounting(format!("its map: {error:#}"));
+            let failed = |error: libbpf_rs::Error| Error::NotCounting { why: format!("its map: {error:#}") };
             for (key, value) in map.lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY).map_err(failed)? {
                 if let (Ok(cookie), Some(read)) = (key.try_into(), CaEntries::read(&value)) {
                     entries.insert(u64::from_ne_bytes(cookie), read);

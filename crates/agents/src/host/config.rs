@@ -1,8 +1,7 @@
 //! What an operator may choose, and what there is to say at the end.
 
 use super::neighbours::{NOTICE_PORT, Refused};
-use crate::service::Say;
-use crate::tunnel::Error;
+use crate::service::{Error, Say};
 use lasthop_signals::MacAddress;
 use serde::Serialize;
 use std::path::PathBuf;

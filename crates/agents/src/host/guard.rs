@@ -5,10 +5,11 @@
 //! keep it and are plain CUBIC.
 
 use super::Way;
-use crate::ap::kernel::run_time;
+use super::error::Error;
+use crate::service::program_info::run_time;
 use crate::service::said::Captured;
+use crate::service::shared_memory::shared;
 use crate::service::{bpf_links, cgroup, netns};
-use crate::tunnel::Error;
 use lasthop_laws::Bounds;
 use lasthop_units::{Span, Time};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
@@ -16,7 +17,6 @@ use libbpf_rs::{Link, MapCore, MapFlags};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::mem::MaybeUninit;
-use std::net::UdpSocket;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -48,7 +48,7 @@ impl Guard {
     /// of the calling thread. Without `way` by the better one that the kernel has; `say` is told if that is the lesser.
     ///
     /// # Errors
-    /// [`Error::Bounds`] if the kernel takes no way, or not this one.
+    /// [`Error::Load`] if the kernel takes no way, or not this one; [`Error::Cgroup`].
     pub fn begin(cgroup: &Path, way: Option<Way>, say: &dyn Fn(&str)) -> Result<Guard, Error> {
         match way {
             Some(way) => Guard::by(cgroup, way),
@@ -63,17 +63,14 @@ impl Guard {
     }
 
     fn by(cgroup: &Path, way: Way) -> Result<Guard, Error> {
-        let told = |why: String| Error::Bounds(why);
-        let directory = cgroup::open(cgroup).map_err(told)?;
+        let directory = cgroup::open(cgroup)?;
         let said = Captured::begin();
-        let failed = |error: libbpf_rs::Error| Error::Bounds(format!("the eBPF programs: {}", said.explain(&error)));
-        let socket = UdpSocket::bind("127.0.0.1:0").or_else(|_| UdpSocket::bind("[::]:0"));
-        let socket = socket.map_err(Error::system("a socket of this network namespace"))?;
+        let failed = |error| Error::Load { explained: said.explain(&error) };
         let object = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = BoundsSkelBuilder::default().open(object).map_err(failed)?;
         let name = name();
         let constants = open.maps.rodata_data.as_deref_mut().expect("the programs have constants");
-        constants.netns = netns::cookie(&socket).map_err(Error::system("the network namespace's cookie"))?;
+        constants.netns = netns::cookie()?;
         constants.name.iter_mut().zip(name.bytes()).for_each(|(to, from)| *to = from as i8);
         let within = way == Way::Within;
         open.progs.adopt.set_autoload(within);
@@ -100,7 +97,7 @@ impl Guard {
             links.push(skeleton.maps.within.attach_struct_ops().map_err(failed)?);
         }
         let program = if within { &skeleton.progs.adopt } else { &skeleton.progs.clamp };
-        links.push(cgroup::attach(program, &directory, cgroup).map_err(told)?);
+        links.push(cgroup::attach(program, &directory, cgroup)?);
         // The program that adopts connections goes before the congestion control that it gives them.
         links.reverse();
         let name = if within { name } else { "cubic".to_owned() };
@@ -120,11 +117,11 @@ impl Guard {
     /// Tries whether bounds can be set with the privileges that are left.
     ///
     /// # Errors
-    /// [`Error::Bounds`].
+    /// [`Error::Unprivileged`].
     pub fn check(&mut self) -> Result<(), Error> {
         // No socket has this cookie.
         let tried = self.set(0, Some(Bounds { lower: 2, upper: 2 })).and_then(|()| self.set(0, None));
-        tried.map_err(|error| Error::Bounds(format!("{error}; without privileges that needs Linux 5.19")))
+        tried.map_err(|error| Error::Unprivileged(Box::new(error)))
     }
 
     /// True if connections are adopted still: nobody has detached the program, or removed its cgroup.
@@ -135,24 +132,23 @@ impl Guard {
     /// Bounds a connection, in segments, by its socket's cookie; `None` lets it go.
     ///
     /// # Errors
-    /// [`Error::Bounds`].
+    /// [`Error::Map`].
     pub fn set(&mut self, cookie: u64, bounds: Option<Bounds<u32>>) -> Result<(), Error> {
         if self.told.get(&cookie) == bounds.as_ref() {
             return Ok(());
         }
         let (map, key) = (&self.skeleton.maps.bounds, cookie.to_ne_bytes());
-        let failed = |error: libbpf_rs::Error| Error::Bounds(format!("eBPF map: {error:#}"));
         match bounds {
             Some(Bounds { lower, upper }) => {
                 let upper = upper.max(2);
                 let mut value = [0; 8];
                 value[..4].copy_from_slice(&lower.min(upper).to_ne_bytes());
                 value[4..].copy_from_slice(&upper.to_ne_bytes());
-                map.update(&key, &value, MapFlags::ANY).map_err(failed)?;
+                map.update(&key, &value, MapFlags::ANY).map_err(Error::Map)?;
                 self.told.insert(cookie, Bounds { lower, upper });
             }
             None => {
-                map.delete(&key).map_err(failed)?;
+                map.delete(&key).map_err(Error::Map)?;
                 self.told.remove(&cookie);
             }
         }
@@ -173,7 +169,7 @@ impl Guard {
     /// Runs and run time of the programs, by name, since they were loaded: counted while the kernel's statistics are on.
     ///
     /// # Errors
-    /// [`Error::Bounds`].
+    /// [`Error::Service`].
     pub fn cost(&self) -> Result<Vec<(&'static str, u64, Span)>, Error> {
         let programs = &self.skeleton.progs;
         let each = [
@@ -184,17 +180,13 @@ impl Guard {
             ("pkts_acked", &programs.within_pkts_acked),
             ("undo_cwnd", &programs.within_undo_cwnd),
         ];
-        let told = |error: crate::ap::Error| Error::Bounds(error.to_string());
-        let cost = |(name, program)| run_time(program).map(|(runs, time)| (name, runs, time)).map_err(told);
+        let cost = |(name, program)| run_time(program).map(|(runs, time)| (name, runs, time)).map_err(Error::from);
         each.into_iter().filter(|_| self.way == Way::Within).map(cost).collect()
     }
 
     /// A word that the programs and user space share.
     fn word(&self, of: impl Fn(&skeleton::types::bss) -> &u64) -> &AtomicU64 {
-        let data = self.skeleton.maps.bss_data.as_deref().expect("the skeleton maps .bss");
-        // SAFETY: the words lie in memory that the map shares with the kernel for as long as the skeleton lives, aligned to 8,
-        // and every access on this side is atomic.
-        unsafe { AtomicU64::from_ptr(std::ptr::from_ref(of(data)).cast_mut()) }
+        shared(of(self.skeleton.maps.bss_data.as_deref().expect("the skeleton maps .bss")))
     }
 }
 

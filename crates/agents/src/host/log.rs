@@ -3,7 +3,7 @@
 use super::run::segments;
 use super::uploads::Upload;
 use crate::service::clock;
-use crate::tunnel::log::Log;
+use crate::service::log::Log;
 use lasthop_laws::{Decision, Why, observation};
 use lasthop_signals::FlowId;
 use lasthop_units::{Span, Time};

@@ -39,7 +39,7 @@ mod watch;
 pub use absent::Host;
 pub use ca_entries::{CaCounter, CaEntries};
 pub use config::{Config, Destination, Summary, Way};
-pub use error::HostError;
+pub use error::Error;
 pub use fields::{FIELDS, Field, Kind, SCHEMA, Value};
 pub use filter::{Filter, FilterError};
 #[cfg(feature = "bpf")]
@@ -51,12 +51,12 @@ pub use run::{HOLD, Host};
 pub use sockets::Sockets;
 pub use watch::{Reading, Recent, Totals, Watch};
 
-use crate::ap::privileges;
+use crate::service::{self, privileges};
 
 /// Leaves the calling thread with nothing but what reading the counter's map needs (CAP_BPF, before Linux 5.19).
 ///
 /// # Errors
-/// [`HostError::Privileges`].
-pub fn drop_privileges() -> Result<(), HostError> {
-    privileges::drop_all_but(&[privileges::BPF]).map_err(|error| HostError::Privileges(Box::new(error)))
+/// [`service::Error::Privileges`].
+pub fn drop_privileges() -> Result<(), service::Error> {
+    privileges::drop_all_but(&[privileges::BPF])
 }

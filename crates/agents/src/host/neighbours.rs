@@ -4,9 +4,8 @@
 //! and what has been heard before has no influence. Notices have DSCP CS6, so that a Wi-Fi station's do not wait behind its own data.
 
 use super::config::Destination;
-use crate::service::clock;
 use crate::service::poll::Poll;
-use crate::tunnel::Error;
+use crate::service::{Error, clock, random, system};
 use crate::tunnel::keys::Key;
 use lasthop_signals::{MacAddress, Notice};
 use lasthop_units::{Rate, Span, Time};
@@ -107,15 +106,12 @@ impl Neighbours {
             Destination::Multicast6 => (Domain::IPV6, SocketAddr::from((GROUP6, port))),
         };
         let sockets = listen(iface, to, (poll, token))?;
-        let mut own = [0; 8];
-        ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut own)
-            .map_err(|_| Error::System { what: "random numbers", source: io::ErrorKind::Other.into() })?;
         Ok(Neighbours {
             sockets,
             to,
             key: key_of_notices(key),
             bssid,
-            own: u64::from_ne_bytes(own),
+            own: u64::from_ne_bytes(random()?),
             sequence: 0,
             known: BTreeMap::new(),
             swept: Time::ZERO,
@@ -239,7 +235,7 @@ fn listen(
         }
     }
     for (socket, _) in &sockets {
-        poll.add_level(socket, token).map_err(Error::system("epoll"))?;
+        poll.add_level(socket, token).map_err(system("epoll"))?;
     }
     Ok(sockets)
 }

@@ -4,18 +4,18 @@
 //! connections, and those that were adopted are CUBIC as the kernel has it.
 
 use super::config::{Config, Summary};
+use super::error::Error;
 use super::guard::Guard;
 use super::neighbours::Neighbours;
 use super::network::Network;
 use super::sockets::Sockets;
 use super::uploads::{Upload, Uploads};
 use super::{Way, log};
-use crate::ap::Stop;
-use crate::ap::privileges::Account;
-use crate::service::clock;
+use crate::service::log::Log;
 use crate::service::poll::Poll;
-use crate::tunnel::log::Log;
-use crate::tunnel::{Error, keys};
+use crate::service::privileges::Account;
+use crate::service::{self, Stop, clock, system};
+use crate::tunnel::keys;
 use lasthop_laws::terminal::NOTICE_INTERVAL;
 use lasthop_laws::{Bounds, Choice, Decision, HopLaw};
 use lasthop_signals::{Feedback, FlowId, Signal};
@@ -70,18 +70,14 @@ impl Host {
         let key = config.key.as_deref().map(keys::station_key).transpose()?;
         let network = Network::of(&config.iface, config.bssid);
         let Some(index) = network.index() else {
-            return Err(crate::ap::Error::NoInterface { name: config.iface.clone() }.into());
+            return Err(service::Error::NoInterface { name: config.iface.clone() }.into());
         };
         let log = config.log.as_deref().map(|path| Log::create(path, config.say)).transpose()?;
-        let poll = Poll::new().map_err(Error::system("epoll"))?;
+        let poll = Poll::new().map_err(system("epoll"))?;
         let neighbours = match &key {
             Some((_, key)) => {
                 let Some(bssid) = network.bssid() else {
-                    let said = format!(
-                        "{} does not say to which access point it belongs: name that with --bss (its BSSID, which `iw dev {} link` shows)",
-                        config.iface, config.iface
-                    );
-                    return Err(Error::Bounds(said));
+                    return Err(Error::NoBss(config.iface.clone()));
                 };
                 let iface = (config.iface.as_str(), index);
                 Some(Neighbours::open(iface, (config.destination, config.port), (bssid, key), (&poll, HEARD))?)
@@ -94,7 +90,7 @@ impl Host {
         let sockets = Sockets::open()?;
         let mut guard = Guard::begin(&config.cgroup, config.way, &config.say)?;
         if config.drop_privileges {
-            crate::ap::drop_all_privileges(account.as_ref())?;
+            crate::service::privileges::drop_all(account.as_ref())?;
         }
         // Better now than when the first upload begins.
         guard.check()?;
@@ -136,7 +132,7 @@ impl Host {
             self.service()?;
             let next = self.look.min(self.notice).min(self.beat);
             let wait = next.since(clock::now());
-            if self.poll.wait(wait).map_err(Error::system("waiting for notices"))? > 0 {
+            if self.poll.wait(wait).map_err(system("waiting for notices"))? > 0 {
                 self.hear();
             }
         }
@@ -170,10 +166,7 @@ impl Host {
     fn beat(&mut self, now: Time) -> Result<(), Error> {
         self.beat = now + BEAT;
         if !self.guard.is_attached() {
-            let cgroup = self.config.cgroup.display();
-            let why =
-                format!("the program is not attached to {cgroup} any more: somebody has removed it, or the cgroup");
-            return Err(Error::Bounds(why));
+            return Err(Error::Detached(self.config.cgroup.clone()));
         }
         let network = Network::of(&self.config.iface, self.config.bssid);
         if network != self.network {

@@ -3,7 +3,8 @@
 //! Every list is whole or an error. A list that the kernel says it could not take at one moment is asked for again, a few times; the
 //! last one then stands, as a socket too many or too few does less harm than none at all.
 
-use super::HostError;
+use super::error::Error;
+use crate::service::system;
 use lasthop_wire::sock_diag::{Answer, Family, Messages, Socket, States, request};
 use nix::errno::Errno;
 use nix::sys::socket::{
@@ -42,8 +43,8 @@ impl Sockets {
     /// Opens a channel into the calling thread's network namespace.
     ///
     /// # Errors
-    /// [`HostError::System`].
-    pub fn open() -> Result<Sockets, HostError> {
+    /// [`Error::Service`].
+    pub fn open() -> Result<Sockets, Error> {
         let kind = (SockType::Datagram, SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkSockDiag);
         let channel = socket(AddressFamily::Netlink, kind.0, kind.1, kind.2)
             .and_then(|channel| {
@@ -56,13 +57,13 @@ impl Sockets {
     /// Every TCP socket, IPv4 and IPv6, in one of these states. [`States::CONNECTED`] are connections that are not over.
     ///
     /// # Errors
-    /// [`HostError::NoDiag`], [`HostError::Answer`], [`HostError::System`].
-    pub fn list(&mut self, states: States) -> Result<&[Socket], HostError> {
+    /// [`Error::NoDiag`], [`Error::Answer`], [`Error::Service`].
+    pub fn list(&mut self, states: States) -> Result<&[Socket], Error> {
         self.found.clear();
         for family in [Family::V4, Family::V6] {
             match self.ask(family, states) {
                 // A kernel without IPv6 has no such sockets.
-                Err(HostError::NoDiag) if family == Family::V6 => {}
+                Err(Error::NoDiag) if family == Family::V6 => {}
                 asked => asked?,
             }
         }
@@ -70,7 +71,7 @@ impl Sockets {
     }
 
     /// Appends the sockets of a family.
-    fn ask(&mut self, family: Family, states: States) -> Result<(), HostError> {
+    fn ask(&mut self, family: Family, states: States) -> Result<(), Error> {
         let before = self.found.len();
         for attempt in 1..=ATTEMPTS {
             self.found.truncate(before);
@@ -84,11 +85,11 @@ impl Sockets {
                 End::Interrupted | End::Lost => {}
             }
         }
-        Err(system("TCP sockets were lost on their way, again and again")(Errno::ENOBUFS))
+        Err(system("TCP sockets were lost on their way, again and again")(Errno::ENOBUFS).into())
     }
 
     /// Takes in what the kernel answers to the latest question.
-    fn answer(&mut self) -> Result<End, HostError> {
+    fn answer(&mut self) -> Result<End, Error> {
         let mut interrupted = false;
         loop {
             let len = match recvfrom::<NetlinkAddr>(self.channel.as_raw_fd(), &mut self.datagram) {
@@ -97,10 +98,10 @@ impl Sockets {
                 Ok((len, _)) => len,
                 Err(Errno::EINTR) => continue,
                 Err(Errno::ENOBUFS) => return Ok(End::Lost),
-                Err(error) => return Err(system("the list of TCP sockets")(error)),
+                Err(error) => return Err(system("the list of TCP sockets")(error).into()),
             };
             for message in Messages::new(&self.datagram[..len]) {
-                let message = message.map_err(HostError::Answer)?;
+                let message = message.map_err(Error::Answer)?;
                 // What is left of an answer that was given up.
                 if message.sequence != self.sequence {
                     continue;
@@ -110,16 +111,12 @@ impl Sockets {
                     Answer::Socket(socket) => self.found.push(socket),
                     Answer::Done if interrupted => return Ok(End::Interrupted),
                     Answer::Done => return Ok(End::Whole),
-                    Answer::Refused(libc::ENOENT) => return Err(HostError::NoDiag),
-                    Answer::Refused(error) => return Err(system("TCP sockets")(Errno::from_raw(error))),
+                    Answer::Refused(libc::ENOENT) => return Err(Error::NoDiag),
+                    Answer::Refused(error) => return Err(system("TCP sockets")(Errno::from_raw(error)).into()),
                 }
             }
         }
     }
-}
-
-fn system(what: &'static str) -> impl Fn(Errno) -> HostError {
-    move |error| HostError::System { what, source: error.into() }
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! The connections of this host, watched: what each did since the last look.
 
 use super::ca_entries::ByCookie;
+use super::error::Error;
 use super::limit::{self, Limit};
-use super::{CaCounter, CaEntries, HostError, Sockets};
+use super::{CaCounter, CaEntries, Sockets};
+use crate::service::clock::monotonic_now;
 use lasthop_units::{Bytes, Rate, Span, Time};
 use lasthop_wire::sock_diag::{Socket, States};
 use lasthop_wire::tcp_info::TcpInfo;
-use nix::time::{ClockId, clock_gettime};
 use std::collections::HashMap;
 
 /// A connection at one moment, and what it did since the moment before.
@@ -68,7 +69,7 @@ impl Watch {
     ///
     /// # Errors
     /// Those of [`Sockets::open`].
-    pub fn begin(counter: Option<CaCounter>) -> Result<Watch, HostError> {
+    pub fn begin(counter: Option<CaCounter>) -> Result<Watch, Error> {
         Ok(Watch {
             sockets: Sockets::open()?,
             counter,
@@ -83,10 +84,10 @@ impl Watch {
     /// Looks now. Sockets of which the kernel tells no TCP state, as it does while a connection is being accepted, are left out.
     ///
     /// # Errors
-    /// Those of [`Sockets::list`], and [`HostError::NotCounting`].
-    pub fn look(&mut self) -> Result<&[Reading], HostError> {
+    /// Those of [`Sockets::list`], and [`Error::NotCounting`].
+    pub fn look(&mut self) -> Result<&[Reading], Error> {
         let list = self.sockets.list(States::CONNECTED)?;
-        let at = now()?;
+        let at = monotonic_now();
         if let Some(counter) = &self.counter {
             counter.read_into(&mut self.entries)?;
         }
@@ -143,13 +144,6 @@ fn recent(before: &TcpInfo, now: &TcpInfo, interval: Span) -> Option<Recent> {
 
 fn grown(before: Option<Bytes>, now: Option<Bytes>) -> Bytes {
     now.unwrap_or_default().saturating_sub(before.unwrap_or_default())
-}
-
-/// The time now, by `CLOCK_MONOTONIC`.
-fn now() -> Result<Time, HostError> {
-    let clock = clock_gettime(ClockId::CLOCK_MONOTONIC)
-        .map_err(|error| HostError::System { what: "CLOCK_MONOTONIC", source: error.into() })?;
-    Ok(Time::ZERO + Span::from(std::time::Duration::from(clock)))
 }
 
 #[cfg(test)]

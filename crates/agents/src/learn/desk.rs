@@ -1,8 +1,8 @@
 //! The agent's end: listens for a learner, hands it lessons, takes its trees.
 
 use super::{Error, MESSAGE_MAX};
-use crate::ap::privileges::Account;
 use crate::service::Say;
+use crate::service::privileges::Account;
 use crate::service::rate_limited_log::{LogLimiter, RateLimitedLog};
 use lasthop_laws::oal::learned::{Elsewhere, Refused};
 use lasthop_laws::oal::lesson::Lesson;
@@ -41,9 +41,9 @@ impl Desk {
     /// Listens at `path`, for this user alone, or for `learner` (its name or number) and root. A socket that nobody listens to is taken over.
     ///
     /// # Errors
-    /// [`Error::Taken`], [`Error::Socket`], [`Error::Learner`].
+    /// [`Error::Taken`], [`Error::Socket`], [`Error::Learner`], [`Error::Give`].
     pub fn open(path: &Path, learner: Option<&str>, say: Say) -> Result<Desk, Error> {
-        let owner = learner.map(Account::find).transpose().map_err(|error| Error::Learner(error.to_string()))?;
+        let owner = learner.map(Account::find).transpose().map_err(Error::Learner)?;
         let failed = |source: io::Error| Error::Socket { path: path.to_owned(), source };
         let address = UnixAddr::new(path).map_err(|error| failed(error.into()))?;
         let new = || {
@@ -63,9 +63,7 @@ impl Desk {
         umask(before);
         bound.map_err(|error| failed(error.into()))?;
         if let Some(owner) = owner {
-            owner
-                .own(path)
-                .map_err(|source| Error::Learner(format!("the socket cannot be made that user's: {source}")))?;
+            owner.own(path).map_err(Error::Give)?;
         }
         Backlog::new(1).and_then(|backlog| listen(&listener, backlog)).map_err(|error| failed(error.into()))?;
         let (path, buffer) = (path.to_owned(), vec![0; MESSAGE_MAX + 1]);

@@ -1,9 +1,9 @@
 //! The other process: reads lessons, trains each second, sends trees.
 
 use super::{Error, MESSAGE_MAX};
-use crate::ap::{self, Stop, now};
-use crate::service::Say;
 use crate::service::backoff::Backoff;
+use crate::service::clock::monotonic_now;
+use crate::service::{Say, Stop, privileges};
 use lasthop_laws::oal::learned::RETRAIN;
 use lasthop_laws::oal::lesson::{LESSON_LEN, Lesson, School};
 use lasthop_laws::oal::trainer::{Growth, Trainer};
@@ -49,9 +49,9 @@ const BUDGET: usize = 1024;
 /// Learns until `stop` is asked. Gives up every privilege first. An agent that is not there, or goes, is waited for.
 ///
 /// # Errors
-/// [`Error::Out`], [`Error::Privileges`].
+/// [`Error::Out`], [`Error::Service`].
 pub fn run(config: &Config, stop: &Stop) -> Result<Summary, Error> {
-    ap::drop_all_privileges(None).map_err(|error| Error::Privileges(error.to_string()))?;
+    privileges::drop_all(None)?;
     if nix::unistd::geteuid().is_root() {
         (config.say)(
             "learning as root, without capabilities: `lasthop ap --learner USER` lets another user's `lasthop learn` in",
@@ -59,11 +59,11 @@ pub fn run(config: &Config, stop: &Stop) -> Result<Summary, Error> {
     }
     let mut school = School::new(Trainer::new(Growth { depth: config.depth, ..Growth::default() }));
     let mut summary = Summary::default();
-    let (mut agent, mut backoff, mut trained) = (None, Backoff::new(), now());
+    let (mut agent, mut backoff, mut trained) = (None, Backoff::new(), monotonic_now());
     let mut waits = false;
     while !stop.is_asked() {
         let Some(socket) = &agent else {
-            if backoff.may_try(now()) {
+            if backoff.may_try(monotonic_now()) {
                 agent = reach(&config.socket).ok();
                 match &agent {
                     Some(_) => (config.say)(&format!("the agent at {} is connected", config.socket.display())),
@@ -73,7 +73,7 @@ pub fn run(config: &Config, stop: &Stop) -> Result<Summary, Error> {
                 waits = agent.is_none();
             }
             if agent.is_none() {
-                std::thread::sleep(backoff.next().since(now()).min(BREATH).into());
+                std::thread::sleep(backoff.next().since(monotonic_now()).min(BREATH).into());
             }
             continue;
         };
@@ -83,14 +83,14 @@ pub fn run(config: &Config, stop: &Stop) -> Result<Summary, Error> {
             continue;
         }
         backoff.succeeded();
-        let began = now();
+        let began = monotonic_now();
         if began.since(trained) < RETRAIN {
             continue;
         }
         trained = began;
         // Milliseconds of the clock: a learner that comes after another goes on above its numbers.
         let Some((newest, tree)) = school.train(began.as_nanos() / 1_000_000) else { continue };
-        summary.longest_training = summary.longest_training.max(now().since(began));
+        summary.longest_training = summary.longest_training.max(monotonic_now().since(began));
         if tell(socket, newest, &tree) {
             summary.trees += 1;
         }
@@ -168,7 +168,7 @@ mod tests {
     /// Hands lessons over, as an agent does each interval, until a tree comes back.
     fn tree(desk: &mut Desk, from: u64) -> (Time, Tree) {
         for n in from..from + 30_000 {
-            if let Some((newest, bytes)) = desk.tree(now()) {
+            if let Some((newest, bytes)) = desk.tree(monotonic_now()) {
                 return (newest, Tree::decode(&bytes).expect("a tree"));
             }
             desk.hand(&lesson(n));

@@ -11,6 +11,7 @@ mod learner;
 pub use desk::Desk;
 pub use learner::{Config, Summary, run};
 
+use crate::service;
 use std::io;
 use std::path::PathBuf;
 
@@ -35,9 +36,12 @@ pub enum Error {
         /// Where.
         path: PathBuf,
     },
-    /// The user of the learner does not exist, or the socket cannot be given to that user.
+    /// The user of the learner does not exist.
     #[error("--learner: {0}")]
-    Learner(String),
+    Learner(service::Error),
+    /// The socket cannot be given to the learner's user.
+    #[error("--learner: the socket cannot be made that user's: {0}")]
+    Give(io::Error),
     /// The newest tree cannot be kept.
     #[error("tree {path}: {source}")]
     Out {
@@ -46,7 +50,7 @@ pub enum Error {
         /// What failed.
         source: io::Error,
     },
-    /// The process cannot give up what it may do.
-    #[error("privileges could not be dropped: {0}")]
-    Privileges(String),
+    /// What any agent can meet.
+    #[error(transparent)]
+    Service(#[from] service::Error),
 }

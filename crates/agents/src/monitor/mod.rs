@@ -9,7 +9,7 @@ mod reader;
 pub use error::MonitorError;
 pub use reader::{Heard, MonitorReader};
 
-use crate::ap::privileges;
+use crate::service::privileges;
 
 /// Gives up every capability of the calling thread: a reader that is open needs none.
 ///

@@ -1,7 +1,6 @@
 //! What an operator may choose, and what there is to say at the end.
 
-use crate::service::Say;
-use crate::tunnel::Error;
+use crate::service::{Error, Say};
 use lasthop_routing::olsr::{Account, Params};
 use std::fmt;
 use std::net::Ipv4Addr;

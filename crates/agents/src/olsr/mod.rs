@@ -8,11 +8,13 @@
 //! ([`Config::within`]), that of the interface if nothing else is said.
 
 mod config;
+mod error;
 mod interface;
 mod kernel;
 mod run;
 mod sockets;
 
 pub use config::{Config, Prefix, PrefixError, Summary};
+pub use error::Error;
 pub use kernel::{METRIC, PROTOCOL};
 pub use run::{Agent, Change};

@@ -1,14 +1,13 @@
 //! The agent's loop: packets to the node, its packets to the link, its routes to the kernel.
 
 use super::config::{Config, Prefix, Summary};
+use super::error::Error;
 use super::interface::{self, Interface};
 use super::kernel::KernelRoutes;
 use super::sockets::Sockets;
-use crate::ap::Stop;
-use crate::ap::privileges::{self, Account};
-use crate::service::clock;
 use crate::service::poll::Poll;
-use crate::tunnel::Error;
+use crate::service::privileges::{self, Account};
+use crate::service::{self, Stop, clock, random, system};
 use lasthop_routing::olsr::{Olsr, Route, Routes};
 use lasthop_units::{Seed, Span, Time, count};
 use serde::Serialize;
@@ -59,36 +58,26 @@ impl Agent {
     pub fn open(config: &Config) -> Result<Agent, Error> {
         config.validate()?;
         let account = config.user.as_deref().map(Account::find).transpose()?;
-        let gone = || crate::ap::Error::NoInterface { name: config.iface.clone() };
+        let gone = || service::Error::NoInterface { name: config.iface.clone() };
         let interface = Interface::of(&config.iface).ok_or_else(gone)?;
         let found = match config.address {
             Some(wanted) => interface.addresses.iter().find(|found| found.own == wanted),
             None => interface.addresses.first(),
         };
         let Some(address) = found.copied() else {
-            let wanted =
-                config.address.map_or("no IPv4 address".to_owned(), |wanted| format!("not the address {wanted}"));
-            let iface = &config.iface;
-            return Err(Error::Routes(format!(
-                "{iface} has {wanted}: `ip addr add 10.0.0.1/24 dev {iface}` would give it one"
-            )));
+            return Err(Error::NoAddress { iface: config.iface.clone(), wanted: config.address });
         };
         let within = config.within.unwrap_or(address.network);
         if within.is_host() {
-            return Err(Error::Routes(format!(
-                "{} has the address {} alone, without a network: say which addresses are of the mesh (--within 10.0.0.0/8)",
-                config.iface, address.own
-            )));
+            return Err(Error::NoNetwork { iface: config.iface.clone(), own: address.own });
         }
         // A right that lacks is better told now than with the first neighbour.
         if !privileges::has(privileges::NET_ADMIN) {
-            let why =
-                "changing routes needs CAP_NET_ADMIN: start as root, with `--user NAME` to be that user from then on";
-            return Err(Error::Routes(why.to_owned()));
+            return Err(Error::Right);
         }
-        let poll = Poll::new().map_err(Error::system("epoll"))?;
+        let poll = Poll::new().map_err(system("epoll"))?;
         let sockets = Sockets::open(&config.iface, address, (&poll, HEARD))?;
-        let mut kernel = KernelRoutes::open(interface.index, address.own).map_err(Error::system("reading routes"))?;
+        let mut kernel = KernelRoutes::open(interface.index, address.own).map_err(system("reading routes"))?;
         let leavings = kernel.len();
         kernel.apply(&Routes::new()).map_err(refused)?;
         if leavings > 0 {
@@ -100,10 +89,7 @@ impl Agent {
             privileges::become_with(account.as_ref(), &[privileges::NET_ADMIN])?;
         }
         let now = clock::now();
-        let mut seed = [0; 8];
-        ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut seed)
-            .map_err(|_| Error::System { what: "random numbers", source: io::ErrorKind::Other.into() })?;
-        let stream = Seed(u64::from_ne_bytes(seed)).stream("olsr");
+        let stream = Seed(u64::from_ne_bytes(random()?)).stream("olsr");
         let node = Olsr::new(address.own, config.params, stream, now).expect("checked above");
         Ok(Agent {
             config: config.clone(),
@@ -151,7 +137,7 @@ impl Agent {
                 self.look()?;
             }
             let wait = self.node.next_timeout().min(self.beat).since(clock::now());
-            if self.poll.wait(wait).map_err(Error::system("waiting for packets"))? > 0 {
+            if self.poll.wait(wait).map_err(|error| Error::from(system("waiting for packets")(error)))? > 0 {
                 self.hear();
             }
         }
@@ -214,19 +200,19 @@ impl Agent {
         let iface = &self.config.iface;
         let is_same = |found: &Interface| found.index == self.interface.index;
         let Some(found) = Interface::of(iface).filter(is_same) else {
-            return Err(Error::Routes(format!("{iface} has gone, and its routes with it")));
+            return Err(Error::InterfaceGone(iface.clone()));
         };
         if !found.addresses.iter().any(|found| found.own == self.own) {
-            return Err(Error::Routes(format!("{iface} does not have the address {} any more", self.own)));
+            return Err(Error::AddressGone { iface: iface.clone(), own: self.own });
         }
-        self.kernel.look().map_err(Error::system("reading routes"))?;
+        self.kernel.look().map_err(system("reading routes"))?;
         self.install();
         Ok(())
     }
 }
 
-fn refused((destination, error): (Ipv4Addr, io::Error)) -> Error {
-    Error::Routes(format!("the kernel refuses to change the route to {destination}: {error}"))
+fn refused((destination, source): (Ipv4Addr, io::Error)) -> Error {
+    Error::Refused { destination, source }
 }
 
 /// Says what of the kernel's settings keeps packets from being forwarded, or turns them.

@@ -4,7 +4,7 @@
 
 use super::interface::Address;
 use crate::service::poll::Poll;
-use crate::tunnel::Error;
+use crate::service::{self, Error, system};
 use lasthop_wire::olsr::PORT;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
@@ -29,13 +29,13 @@ impl Sockets {
     pub(super) fn open(iface: &str, address: Address, (poll, token): (&Poll, u64)) -> Result<Sockets, Error> {
         let bound = |ip: Ipv4Addr| {
             let address = SocketAddr::from((ip, PORT));
-            socket(iface, address).map_err(|source| Error::Address { what: "OLSR needs UDP", address, source })
+            socket(iface, address).map_err(service::address("OLSR needs UDP", address))
         };
         let sender = bound(address.own)?;
         let receivers = [Some(Ipv4Addr::BROADCAST), address.broadcast];
         let receivers = receivers.into_iter().flatten().map(bound).collect::<Result<Vec<_>, _>>()?;
         for receiver in &receivers {
-            poll.add_level(receiver, token).map_err(Error::system("epoll"))?;
+            poll.add_level(receiver, token).map_err(system("epoll"))?;
         }
         Ok(Sockets { sender, receivers, buffer: vec![0; 65_536] })
     }

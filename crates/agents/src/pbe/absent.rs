@@ -1,21 +1,22 @@
 //! The agents of a build without eBPF: they say what is missing.
 
+use super::error::Error;
 use super::{ReceiverConfig, ReceiverSummary, SenderConfig, SenderSummary};
-use crate::ap::Stop;
-use crate::tunnel::Error;
+use crate::service;
+use crate::service::Stop;
 use std::convert::Infallible;
 
 /// Never there.
 pub struct Sender(Infallible);
 
 impl Sender {
-    /// Always [`crate::ap::Error::NotBuilt`].
+    /// Always [`service::Error::NotBuilt`].
     ///
     /// # Errors
     /// Always.
     pub fn open(config: &SenderConfig) -> Result<Sender, Error> {
         config.validate()?;
-        Err(crate::ap::Error::NotBuilt.into())
+        Err(service::Error::NotBuilt.into())
     }
 
     /// Nobody gets so far.
@@ -31,13 +32,13 @@ impl Sender {
 pub struct Receiver(Infallible);
 
 impl Receiver {
-    /// Always [`crate::ap::Error::NotBuilt`].
+    /// Always [`service::Error::NotBuilt`].
     ///
     /// # Errors
     /// Always.
     pub fn open(config: &ReceiverConfig) -> Result<Receiver, Error> {
         config.logs.validate()?;
-        Err(crate::ap::Error::NotBuilt.into())
+        Err(service::Error::NotBuilt.into())
     }
 
     /// Nobody gets so far.

@@ -3,9 +3,9 @@
 //! A subframe is a millisecond. In NR it has several slots, and their blocks are added up; a carrier then has as many
 //! times its PRB in a subframe. A log of several carriers stands for that of its first downlink row.
 
+use super::error::Error;
 use super::input::{Got, Input};
 use crate::service::Say;
-use crate::tunnel::Error;
 use lasthop_signals::{CellSubframe, Dci, Rnti};
 use lasthop_units::{Span, Time};
 use lasthop_wire::dci::{Direction, Format, HEAD, Item, Order, Reader, Record, Slot, detect};
@@ -80,7 +80,7 @@ impl Carrier {
     /// Opens the log of the carrier with this number: 0 for the primary one's.
     pub(super) fn open(number: u8, path: &Path, known: Known, say: Say) -> Result<Carrier, Error> {
         let name = if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() };
-        let input = Input::open(path).map_err(|error| Error::Pbe(format!("cannot read the log {name}: {error}")))?;
+        let input = Input::open(path).map_err(|source| Error::Read { name: name.clone(), source })?;
         Ok(Carrier {
             number,
             name,
@@ -122,7 +122,7 @@ impl Carrier {
     fn read_into(&mut self, buffer: &mut [u8], now: Time, each: &mut dyn FnMut(&CellSubframe)) -> Result<(), Error> {
         while !self.over {
             let got = self.input.read(buffer);
-            match got.map_err(|error| Error::Pbe(format!("cannot read the log {}: {error}", self.name)))? {
+            match got.map_err(|source| Error::Read { name: self.name.clone(), source })? {
                 Got::Octets(count) => {
                     self.take(now, &buffer[..count], each)?;
                     if count < buffer.len() {
@@ -152,12 +152,11 @@ impl Carrier {
             return Ok(());
         }
         self.head.extend_from_slice(octets);
-        let none = |why| Error::Pbe(format!("{} is no log of assignments: {why}", self.name));
+        let none = |why| Error::NoLog { name: self.name.clone(), why };
         let Some(format) = detect(&self.head, self.head.len() >= HEAD).map_err(none)? else { return Ok(()) };
         self.log = Some(self.begin(format)?);
         let head = std::mem::take(&mut self.head);
-        let far =
-            self.input.skip().map_err(|error| Error::Pbe(format!("cannot read the log {}: {error}", self.name)))?;
+        let far = self.input.skip().map_err(|source| Error::Read { name: self.name.clone(), source })?;
         if !far {
             self.push(now, &head, each);
         }
@@ -170,11 +169,11 @@ impl Carrier {
             (None | Some(LTE_SLOTS), true) => LTE_SLOTS,
             (Some(_), true) => {
                 let why = "is of LTE, whose subcarriers are 15 kHz apart: leave out --scs";
-                return Err(Error::Pbe(format!("{} {why}", self.name)));
+                return Err(Error::Spacing { name: self.name.clone(), why });
             }
             (None, false) => {
                 let why = "is of NR: say how far apart its subcarriers are, as with --scs \"30 kHz\"";
-                return Err(Error::Pbe(format!("{} {why}", self.name)));
+                return Err(Error::Spacing { name: self.name.clone(), why });
             }
         };
         let file = Path::new(&self.name).file_name().unwrap_or_default().to_string_lossy().into_owned();

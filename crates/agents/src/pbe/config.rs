@@ -1,8 +1,7 @@
 //! What an operator may choose, and what there is to say at the end.
 
 use super::logs::Logs;
-use crate::service::Say;
-use crate::tunnel::Error;
+use crate::service::{Error, Say};
 use lasthop_laws::Choice;
 use lasthop_units::{Rate, Span};
 use serde::Serialize;

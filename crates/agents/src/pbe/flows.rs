@@ -1,7 +1,7 @@
 //! The connections that are told for: each has a law, which decides what its segments tell.
 
 use super::abi::{MOST_FLOWS, News, What};
-use crate::tunnel::Error;
+use super::error::Error;
 use lasthop_laws::{Choice, ReceiverSetup};
 use lasthop_signals::{CellSubframe, Node, Signal};
 use lasthop_transport::{ReceiverFeedback, Sharing};

@@ -1,9 +1,9 @@
 //! The logs of a terminal's carriers: what is said of them, and reading them together.
 
 use super::carrier::{Carrier, Known};
-use crate::service::Say;
+use super::error::Error;
 use crate::service::poll::Poll;
-use crate::tunnel::Error;
+use crate::service::{self, Say, system};
 use lasthop_signals::{CellSubframe, Rnti};
 use lasthop_units::{Span, Time};
 use std::path::PathBuf;
@@ -27,8 +27,8 @@ pub struct Logs {
 }
 
 impl Logs {
-    pub(crate) fn validate(&self) -> Result<(), Error> {
-        let refuse = |key, got: String, bound| Err(Error::Config { key, got, bound });
+    pub(crate) fn validate(&self) -> Result<(), service::Error> {
+        let refuse = |key, got: String, bound| Err(service::Error::Config { key, got, bound });
         if self.files.is_empty() || self.files.len() > MOST_CARRIERS {
             return refuse("dci", self.files.len().to_string(), "given 1 to 8 times");
         }
@@ -58,7 +58,7 @@ impl Carriers {
             let known = Known { own: logs.rnti, prb, slots: logs.slots, window: logs.window };
             let carrier = Carrier::open(number, path, known, say)?;
             if let Some(file) = carrier.waits_on() {
-                poll.add_level(&file, token | u64::from(number)).map_err(Error::system("waiting for a log"))?;
+                poll.add_level(&file, token | u64::from(number)).map_err(system("waiting for a log"))?;
             }
             each.push(carrier);
         }

@@ -16,6 +16,7 @@ mod abi;
 mod absent;
 mod carrier;
 mod config;
+mod error;
 mod flows;
 mod input;
 mod logs;
@@ -29,6 +30,7 @@ mod teller;
 #[cfg(not(feature = "bpf"))]
 pub use absent::{Receiver, Sender};
 pub use config::{NAME, ReceiverConfig, ReceiverSummary, SenderConfig, SenderSummary};
+pub use error::Error;
 pub(crate) use logs::Carriers;
 pub use logs::{Logs, MOST_CARRIERS};
 #[cfg(feature = "bpf")]

@@ -2,13 +2,12 @@
 
 use super::Carriers;
 use super::config::{ReceiverConfig, ReceiverSummary};
+use super::error::Error;
 use super::flows::Flows;
 use super::teller::Teller;
-use crate::ap::Stop;
-use crate::ap::privileges::Account;
-use crate::service::clock;
 use crate::service::poll::Poll;
-use crate::tunnel::Error;
+use crate::service::privileges::Account;
+use crate::service::{Stop, clock, system};
 use lasthop_units::{Span, Time};
 
 /// How long what is told holds after a beat: within a second of an agent's end, or of its standing still, nothing is told any more.
@@ -39,12 +38,12 @@ impl Receiver {
         config.logs.validate()?;
         config.law.check()?;
         let account = config.user.as_deref().map(Account::find).transpose()?;
-        let poll = Poll::new().map_err(Error::system("epoll"))?;
+        let poll = Poll::new().map_err(system("epoll"))?;
         let carriers = Carriers::open(&config.logs, &poll, 0, config.say)?;
         let teller = Teller::begin(&config.cgroup)?;
-        poll.add_level(&teller.waits_on(), u64::MAX).map_err(Error::system("waiting for news"))?;
+        poll.add_level(&teller.waits_on(), u64::MAX).map_err(system("waiting for news"))?;
         if config.drop_privileges {
-            crate::ap::drop_all_privileges(account.as_ref())?;
+            crate::service::privileges::drop_all(account.as_ref())?;
         }
         // Better now than when the first connection begins.
         teller.check()?;
@@ -58,10 +57,10 @@ impl Receiver {
     /// [`Error`], if a log is none, or the kernel takes away what it needs.
     pub fn run(mut self, stop: &Stop) -> Result<ReceiverSummary, Error> {
         while !stop.is_asked() && !self.carriers.is_over() {
-            let now = clock::monotonic(clock::now());
+            let now = clock::monotonic_now();
             self.service(now)?;
-            self.poll.wait(LOOK).map_err(Error::system("waiting for news"))?;
-            let passed = clock::monotonic(clock::now()).since(now);
+            self.poll.wait(LOOK).map_err(system("waiting for news"))?;
+            let passed = clock::monotonic_now().since(now);
             std::thread::sleep(PACE.saturating_sub(passed).into());
         }
         self.teller.hold_until(Time::ZERO);
@@ -91,8 +90,7 @@ impl Receiver {
         if self.beat <= now {
             self.beat = now + BEAT;
             if !self.teller.is_attached() {
-                let why = "the programs are not attached any more: somebody has removed them, or the cgroup";
-                return Err(Error::Pbe(why.to_owned()));
+                return Err(Error::ReceiverDetached);
             }
             self.teller.hold_until(now + HOLD);
         }

@@ -4,18 +4,17 @@
 //! have it by then keep it, hear nothing any more, and are the kernel's BBR.
 
 use super::config::{SenderConfig, SenderSummary};
-use crate::ap::Stop;
-use crate::ap::kernel::run_time;
-use crate::ap::privileges::Account;
+use super::error::Error;
+use crate::service::privileges::Account;
+use crate::service::program_info::run_time;
 use crate::service::said::Captured;
-use crate::service::{bpf_links, cgroup, netns};
-use crate::tunnel::Error;
+use crate::service::shared_memory::shared;
+use crate::service::{Stop, bpf_links, cgroup, netns};
 use lasthop_units::Span;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{ErrorKind, Link};
 use std::mem::MaybeUninit;
-use std::net::UdpSocket;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 #[allow(clippy::undocumented_unsafe_blocks, clippy::all, missing_docs, unsafe_op_in_unsafe_fn)]
@@ -44,18 +43,16 @@ impl Sender {
     pub fn open(config: &SenderConfig) -> Result<Sender, Error> {
         config.validate()?;
         let account = config.user.as_deref().map(Account::find).transpose()?;
-        let directory = cgroup::open(&config.cgroup).map_err(Error::Pbe)?;
+        let directory = cgroup::open(&config.cgroup)?;
         let said = Captured::begin();
         let failed = |error: libbpf_rs::Error| {
             let needs = "it needs struct_ops, BTF and BBR's kernel functions (Linux 6.10 with CONFIG_TCP_CONG_BBR)";
-            Error::Pbe(format!("the eBPF programs: {}\n{needs}", said.explain(&error)))
+            Error::Load { explained: format!("{}\n{needs}", said.explain(&error)) }
         };
-        let socket = UdpSocket::bind("127.0.0.1:0").or_else(|_| UdpSocket::bind("[::]:0"));
-        let socket = socket.map_err(Error::system("a socket of this network namespace"))?;
         let object = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = PbeSenderSkelBuilder::default().open(object).map_err(failed)?;
         let constants = open.maps.rodata_data.as_deref_mut().expect("the programs have constants");
-        constants.netns = netns::cookie(&socket).map_err(Error::system("the network namespace's cookie"))?;
+        constants.netns = netns::cookie()?;
         constants.most = config.most.as_bps() / 8;
         constants.headroom = u32::try_from(config.headroom.as_nanos() / 1000).unwrap_or(u32::MAX);
         constants.keep_probing = u32::from(config.keep_probing);
@@ -63,15 +60,12 @@ impl Sender {
         write_name(&mut open.struct_ops.pbe_mut().name, &config.name);
         let mut skeleton = open.load().map_err(failed)?;
         let registered = skeleton.maps.pbe.attach_struct_ops().map_err(|error| match error.kind() {
-            ErrorKind::AlreadyExists => Error::Pbe(format!(
-                "there is a congestion control {name} already, of another agent: names are the whole kernel's, so choose another one with --name",
-                name = config.name
-            )),
+            ErrorKind::AlreadyExists => Error::Taken(config.name.clone()),
             _ => failed(error),
         })?;
-        let heard = cgroup::attach(&skeleton.progs.hear, &directory, &config.cgroup).map_err(Error::Pbe)?;
+        let heard = cgroup::attach(&skeleton.progs.hear, &directory, &config.cgroup)?;
         if config.drop_privileges {
-            crate::ap::drop_all_privileges(account.as_ref())?;
+            crate::service::privileges::drop_all(account.as_ref())?;
         }
         Ok(Sender { links: vec![heard, registered], skeleton })
     }
@@ -79,12 +73,11 @@ impl Sender {
     /// Waits until `stop` is set.
     ///
     /// # Errors
-    /// [`Error::Pbe`] if somebody has taken the programs away.
+    /// [`Error::SenderDetached`] if somebody has taken the programs away.
     pub fn run(self, stop: &Stop) -> Result<SenderSummary, Error> {
         while !stop.is_asked() {
             if !bpf_links::is_attached(&self.links[0]) {
-                let why = "the program is not attached to the cgroup any more: somebody has removed it, or the cgroup";
-                return Err(Error::Pbe(why.to_owned()));
+                return Err(Error::SenderDetached);
             }
             std::thread::park_timeout(LOOK);
         }
@@ -93,12 +86,8 @@ impl Sender {
 
     /// What has been counted so far.
     pub fn summary(&self) -> SenderSummary {
-        let read = |of: fn(&skeleton::types::bss) -> &u64| {
-            let data = self.skeleton.maps.bss_data.as_deref().expect("the skeleton maps .bss");
-            // SAFETY: the words lie in memory that the map shares with the kernel for as long as the skeleton lives, aligned to 8,
-            // and every access on this side is atomic.
-            unsafe { AtomicU64::from_ptr(std::ptr::from_ref(of(data)).cast_mut()) }.load(Ordering::Relaxed)
-        };
+        let data = self.skeleton.maps.bss_data.as_deref().expect("the skeleton maps .bss");
+        let read = |of: fn(&skeleton::types::bss) -> &u64| shared(of(data)).load(Ordering::Relaxed);
         SenderSummary {
             promised: read(|data| &data.promised),
             options: read(|data| &data.options),
@@ -109,7 +98,7 @@ impl Sender {
     /// Runs and run time of the programs, by name, since they were loaded: counted while the kernel's statistics are on.
     ///
     /// # Errors
-    /// [`Error::Kernel`].
+    /// [`Error::Service`].
     pub fn cost(&self) -> Result<Vec<(&'static str, u64, Span)>, Error> {
         let programs = &self.skeleton.progs;
         let each = [("cong_control", &programs.pbe_main), ("options", &programs.hear)];

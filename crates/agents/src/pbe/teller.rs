@@ -1,16 +1,16 @@
 //! The receiver's programs in the kernel: `bpf/pbe_receiver.bpf.c`.
 
 use super::abi::News;
+use super::error::Error;
 use super::flows::Value;
 use crate::service::said::Captured;
+use crate::service::shared_memory::shared;
 use crate::service::{bpf_links, cgroup, netns};
-use crate::tunnel::Error;
 use lasthop_units::Time;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, RingBuffer, RingBufferBuilder};
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
-use std::net::UdpSocket;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::rc::Rc;
@@ -43,15 +43,13 @@ pub(super) struct Counters {
 impl Teller {
     /// Begins with the connections that programs of a cgroup make from now on, in the network namespace of the calling thread.
     pub(super) fn begin(path: &Path) -> Result<Teller, Error> {
-        let directory = cgroup::open(path).map_err(Error::Pbe)?;
+        let directory = cgroup::open(path)?;
         let said = Captured::begin();
-        let failed = |error: libbpf_rs::Error| Error::Pbe(format!("the eBPF programs: {}", said.explain(&error)));
-        let socket = UdpSocket::bind("127.0.0.1:0").or_else(|_| UdpSocket::bind("[::]:0"));
-        let socket = socket.map_err(Error::system("a socket of this network namespace"))?;
+        let failed = |error| Error::Load { explained: said.explain(&error) };
         let object = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = PbeReceiverSkelBuilder::default().open(object).map_err(failed)?;
         let constants = open.maps.rodata_data.as_deref_mut().expect("the programs have constants");
-        constants.netns = netns::cookie(&socket).map_err(Error::system("the network namespace's cookie"))?;
+        constants.netns = netns::cookie()?;
         let skeleton = open.load().map_err(failed)?;
         let news = Rc::new(RefCell::new(Vec::new()));
         let kept = Rc::clone(&news);
@@ -65,7 +63,7 @@ impl Teller {
         let mut links = Vec::new();
         // The program that counts arrivals is attached before the first connection agrees on the option.
         for program in [&skeleton.progs.arrive, &skeleton.progs.tell] {
-            links.push(cgroup::attach(program, &directory, path).map_err(Error::Pbe)?);
+            links.push(cgroup::attach(program, &directory, path)?);
         }
         links.reverse();
         Ok(Teller { links, ring, news, skeleton })
@@ -84,7 +82,7 @@ impl Teller {
 
     /// What has happened since the last look.
     pub(super) fn news(&mut self) -> Result<Vec<News>, Error> {
-        self.ring.consume().map_err(|error| Error::Pbe(format!("news of packets: {error:#}")))?;
+        self.ring.consume().map_err(map("news of packets"))?;
         Ok(std::mem::take(&mut *self.news.borrow_mut()))
     }
 
@@ -93,16 +91,14 @@ impl Teller {
         match self.skeleton.maps.flows.update(&cookie.to_ne_bytes(), &value, MapFlags::EXIST) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(Error::Pbe(format!("eBPF map: {error:#}"))),
+            Err(error) => Err(map("eBPF map")(error)),
         }
     }
 
     /// Tries whether something can be told with the privileges that are left.
     pub(super) fn check(&self) -> Result<(), Error> {
         // No socket has this cookie.
-        self.set(0, Value::default())
-            .map(drop)
-            .map_err(|error| Error::Pbe(format!("{error}; without privileges that needs Linux 5.19")))
+        self.set(0, Value::default()).map(drop).map_err(|error| Error::Unprivileged(Box::new(error)))
     }
 
     /// What is told holds until then (`CLOCK_MONOTONIC`).
@@ -122,9 +118,11 @@ impl Teller {
 
     /// A word that the programs and user space share.
     fn word(&self, of: impl Fn(&skeleton::types::bss) -> &u64) -> &AtomicU64 {
-        let data = self.skeleton.maps.bss_data.as_deref().expect("the skeleton maps .bss");
-        // SAFETY: the words lie in memory that the map shares with the kernel for as long as the skeleton lives, aligned to 8,
-        // and every access on this side is atomic.
-        unsafe { AtomicU64::from_ptr(std::ptr::from_ref(of(data)).cast_mut()) }
+        shared(of(self.skeleton.maps.bss_data.as_deref().expect("the skeleton maps .bss")))
     }
+}
+
+/// For `map_err`: a map or a ring could not be read or written.
+fn map(what: &'static str) -> impl FnOnce(libbpf_rs::Error) -> Error {
+    move |error| Error::Map { what, source: error.into() }
 }

@@ -1,7 +1,6 @@
 //! What an operator may choose, and what there is to say at the end.
 
-use crate::service::Say;
-use crate::tunnel::Error;
+use crate::service::{Error, Say};
 use crate::tunnel::path::Unsent;
 use lasthop_laws::{Choice, Place, ReceiveWindow, pbe};
 use lasthop_signals::Doubt;

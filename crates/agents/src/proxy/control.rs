@@ -2,7 +2,7 @@
 
 use super::config::Rule;
 use super::slot_length::Lengths;
-use crate::tunnel::Error;
+use crate::service::Error;
 use lasthop_laws::aggregation::flow_of;
 use lasthop_laws::{Decision, HopLaw, Observation, Why};
 use lasthop_signals::{Node, Signal, StationFeedback, StreamReport};

@@ -4,7 +4,7 @@
 use super::control::Control;
 use super::session::Session;
 use crate::service::clock;
-use crate::tunnel::log::Log;
+use crate::service::log::Log;
 use lasthop_laws::Why;
 use lasthop_laws::observation::Slot;
 use lasthop_signals::{Node, StationFeedback};

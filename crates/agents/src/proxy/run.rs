@@ -11,17 +11,16 @@ use super::resolve::Resolver;
 use super::rotation::{self, Hurry, Rotation};
 use super::session::{Ask, CELL_LINES, Session};
 use super::{log, route, window};
-use crate::ap::Stop;
-use crate::ap::privileges::Account;
 #[cfg(feature = "bpf")]
 use crate::service::backoff_listener::BackoffListener;
 use crate::service::cpu_latency_guard::CpuLatencyGuard;
 use crate::service::latency_histogram::LatencyHistogram;
+use crate::service::log::Log;
 use crate::service::poll::{Poll, Ready};
+use crate::service::privileges::Account;
 use crate::service::spin_sleeper::{SpinSleeper, Until};
-use crate::service::{Say, clock, files};
+use crate::service::{self, Say, Stop, clock, files, random, system};
 use crate::tunnel::link::Link;
-use crate::tunnel::log::Log;
 use crate::tunnel::path::Path;
 use crate::tunnel::sealer::Refused;
 use crate::tunnel::{Error, Keyring, SILENCE, outgoing};
@@ -135,15 +134,14 @@ impl Proxy {
         let control = Control::new(&config.rule)?;
         let log = config.log.as_deref().map(|path| Log::create(path, config.say)).transpose()?;
         let address = config.listen;
-        let link =
-            Link::bind(address).map_err(|source| Error::Address { what: "cannot listen on", address, source })?;
-        let poll = Poll::new().map_err(Error::system("epoll"))?;
-        let resolver = Resolver::new().map_err(Error::system("eventfd"))?;
-        poll.add_level(&link, UDP).map_err(Error::system("epoll"))?;
-        poll.add_level(&resolver, RESOLVER).map_err(Error::system("epoll"))?;
+        let link = Link::bind(address).map_err(service::address("cannot listen on", address))?;
+        let poll = Poll::new().map_err(system("epoll"))?;
+        let resolver = Resolver::new().map_err(system("eventfd"))?;
+        poll.add_level(&link, UDP).map_err(system("epoll"))?;
+        poll.add_level(&resolver, RESOLVER).map_err(system("epoll"))?;
         #[cfg(not(feature = "bpf"))]
         if config.transparent.is_some() {
-            return Err(crate::ap::Error::NotBuilt.into());
+            return Err(service::Error::NotBuilt.into());
         }
         #[cfg(feature = "bpf")]
         let interception = intercept(config, &poll)?;
@@ -157,7 +155,7 @@ impl Proxy {
             false => CpuLatencyGuard::none(),
         };
         if config.drop_privileges {
-            crate::ap::drop_all_privileges(account.as_ref())?;
+            crate::service::privileges::drop_all(account.as_ref())?;
         }
         let first = u32::from_be_bytes(random()?) >> 2;
         let reception = Reception::new(keys, random()?, first);
@@ -197,13 +195,13 @@ impl Proxy {
     /// # Errors
     /// If the kernel does not say.
     pub fn address(&self) -> Result<SocketAddr, Error> {
-        self.link.address().map_err(Error::system("the address of a socket"))
+        Ok(self.link.address().map_err(system("the address of a socket"))?)
     }
 
     /// Serves until `stop` is set.
     ///
     /// # Errors
-    /// [`Error::System`].
+    /// [`Error::Service`].
     pub fn run(mut self, stop: &Stop) -> Result<Summary, Error> {
         let mut sleeper = SpinSleeper::new(WATCHING);
         let mut stopping: Option<Time> = None;
@@ -224,8 +222,7 @@ impl Proxy {
                 return Err(error);
             }
             let until = self.next_wake(clock::now());
-            let ready =
-                sleeper.wait(&mut self.poll, clock::now, until).map_err(Error::system("waiting for packets"))?;
+            let ready = sleeper.wait(&mut self.poll, clock::now, until).map_err(system("waiting for packets"))?;
             let now = clock::now();
             for n in 0..ready {
                 let event = self.poll.ready(n);
@@ -289,7 +286,7 @@ impl Proxy {
     }
 
     fn receive(&mut self, now: Time) -> Result<(), Error> {
-        let count = self.link.receive().map_err(Error::system("receiving datagrams"))?;
+        let count = self.link.receive().map_err(system("receiving datagrams"))?;
         let mut answers = Vec::new();
         for n in 0..count {
             let (bytes, arrival) = self.link.datagram(n);
@@ -359,7 +356,7 @@ impl Proxy {
         }
         for (to, answer) in answers {
             let mut path = Path::new(to);
-            self.link.send_train(&mut path, &answer).map_err(Error::system("sending a datagram"))?;
+            self.link.send_train(&mut path, &answer).map_err(system("sending a datagram"))?;
             self.summary.unsent.add(path.unsent());
         }
         Ok(())
@@ -396,7 +393,7 @@ impl Proxy {
             self.housekeep(now);
         }
         for session in self.sessions.values_mut() {
-            session.send(now, &self.link).map_err(Error::system("sending datagrams"))?;
+            session.send(now, &self.link).map_err(system("sending datagrams"))?;
         }
         if taking {
             self.sessions.values_mut().for_each(|session| session.pull(now, &mut self.scratch));
@@ -486,9 +483,7 @@ impl Proxy {
         if let Some(taking) = self.interception.as_mut().filter(|taking| now.since(taking.looked) >= ATTACHMENT) {
             taking.looked = now;
             if !taking.interception.is_attached() {
-                let why = "the program is not attached to the interface any more, which has gone or been cleared: start the proxy \
-                           again (as a service, with a restart on failure)";
-                return Err(Error::Transparent(why.to_owned()));
+                return Err(crate::transparent::Error::OffInterface.into());
             }
         }
         #[cfg(not(feature = "bpf"))]
@@ -655,7 +650,7 @@ fn intercept(config: &Config, poll: &Poll) -> Result<Option<Taking>, Error> {
     // The kernel tells of it before the proxy knows how many come, and for which stations.
     let (interception, listener) =
         crate::transparent::Interception::begin(transparent, |socket| window::prepare(socket, window::LEAST))?;
-    let listener = BackoffListener::open(listener, INTERCEPTED, poll).map_err(Error::system("epoll"))?;
+    let listener = BackoffListener::open(listener, INTERCEPTED, poll).map_err(system("epoll"))?;
     let stations = lasthop_units::count(transparent.stations.len(), "station");
     (config.say)(&format!("connections that come in at {} for {stations} are taken over", transparent.iface));
     Ok(Some(Taking {
@@ -664,12 +659,4 @@ fn intercept(config: &Config, poll: &Poll) -> Result<Option<Taking>, Error> {
         stations: transparent.stations.iter().copied().collect(),
         looked: Time::ZERO,
     }))
-}
-
-fn random<const N: usize>() -> Result<[u8; N], Error> {
-    use std::io::Read;
-    let mut octets = [0; N];
-    let read = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut octets));
-    read.map_err(Error::system("the kernel's random source"))?;
-    Ok(octets)
 }

@@ -2,24 +2,24 @@
 
 use super::PerHop;
 use super::config::{Config, Summary};
-use crate::ap::{Cleaned, Error as KernelError, Method, Stop};
-use crate::tunnel::Error;
+use super::error::Error;
+use crate::service::{self, Cleaned, Method, Stop};
 use std::convert::Infallible;
 
 /// Never there.
 pub struct Relay(Infallible);
 
 impl Relay {
-    /// Always [`KernelError::NotBuilt`].
+    /// Always [`service::Error::NotBuilt`].
     ///
     /// # Errors
     /// Always.
     pub fn open(config: &Config) -> Result<Relay, Error> {
         config.validate()?;
-        Err(KernelError::NotBuilt.into())
+        Err(service::Error::NotBuilt.into())
     }
 
-    /// Always [`KernelError::NotBuilt`].
+    /// Always [`service::Error::NotBuilt`].
     ///
     /// # Errors
     /// Always.
@@ -41,10 +41,10 @@ impl Relay {
     }
 }
 
-/// Always [`KernelError::NotBuilt`]: what was never built was never attached by this binary.
+/// Always [`service::Error::NotBuilt`]: what was never built was never attached by this binary.
 ///
 /// # Errors
 /// Always.
-pub fn clean(_: &str) -> Result<Cleaned, KernelError> {
-    Err(KernelError::NotBuilt)
+pub fn clean(_: &str) -> Result<Cleaned, service::Error> {
+    Err(service::Error::NotBuilt)
 }

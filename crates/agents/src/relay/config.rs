@@ -1,9 +1,7 @@
 //! What an operator may choose, and what there is to say at the end.
 
 use super::{Counters, Handled, MAX_DEVICES, MAX_PORTS, Measured};
-use crate::ap::Method;
-use crate::service::Say;
-use crate::tunnel::Error;
+use crate::service::{Error, Method, Say};
 use lasthop_units::{Span, serialise};
 use serde::Serialize;
 use std::path::PathBuf;

@@ -3,10 +3,10 @@
 //! The rules are removed by a child that waits for the relay's end, however that comes: a process that has given up its rights could not remove
 //! them, and one that was killed would not.
 
+use super::error::Error;
 use super::nfqueue::Queue;
 use super::{Handled, PerHop, Verdict};
-use crate::ap::privileges;
-use crate::tunnel::Error;
+use crate::service::{privileges, system};
 use lasthop_units::Span;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::io;
@@ -49,13 +49,8 @@ struct Shared {
 impl Prepared {
     /// Opens a queue, and sends what leaves through these interfaces there.
     pub(super) fn new(devices: &[String], handler: Box<dyn PerHop>) -> Result<Prepared, Error> {
-        let queue = Queue::open(QUEUES).map_err(|error| {
-            Error::Relay(format!(
-                "a netfilter queue: {error}; it needs CAP_NET_ADMIN and a kernel with CONFIG_NETFILTER_NETLINK_QUEUE, and queues {} to {} are looked at",
-                QUEUES.start,
-                QUEUES.end - 1
-            ))
-        })?;
+        let (first, last) = (QUEUES.start, QUEUES.end - 1);
+        let queue = Queue::open(QUEUES).map_err(|source| Error::Queue { source, first, last })?;
         let rules = Rules::install(devices, queue.number())?;
         Ok(Prepared { queue, handler, rules })
     }
@@ -70,7 +65,7 @@ impl Prepared {
             privileges::drop_all_but(&[privileges::NET_ADMIN]).map_err(io::Error::other)?;
             serve(queue, handler, &own)
         });
-        Ok(Handler { shared, thread: thread.map_err(Error::system("a thread"))?, _rules: rules })
+        Ok(Handler { shared, thread: thread.map_err(system("a thread"))?, _rules: rules })
     }
 }
 
@@ -83,10 +78,10 @@ impl Handler {
     /// Whether it is still at work.
     ///
     /// # Errors
-    /// [`Error::Relay`].
+    /// [`Error::Ended`].
     pub(super) fn look(&self) -> Result<(), Error> {
         if self.thread.is_finished() {
-            return Err(Error::Relay("the handler of packets has ended by itself; they pass without it".to_owned()));
+            return Err(Error::Ended);
         }
         Ok(())
     }
@@ -95,7 +90,7 @@ impl Handler {
     pub(super) fn end(self) -> Result<Handled, Error> {
         self.shared.stop.store(true, Ordering::Relaxed);
         match self.thread.join() {
-            Ok(handled) => handled.map_err(Error::system("the queue of packets")),
+            Ok(handled) => Ok(handled.map_err(system("the queue of packets"))?),
             Err(panic) => std::panic::resume_unwind(panic),
         }
     }
@@ -139,12 +134,6 @@ struct Rules {
 
 impl Rules {
     fn install(devices: &[String], queue: u16) -> Result<Rules, Error> {
-        let failed = |error: io::Error| match error.kind() {
-            io::ErrorKind::NotFound => Error::Relay(
-                "handlers at user level need iptables, which is not there: `apt-get install iptables`".to_owned(),
-            ),
-            _ => Error::Relay(format!("iptables: {error}")),
-        };
         let number = queue.to_string();
         // Names go as arguments, whatever letters they have.
         let rules = devices.iter().flat_map(|device| TOOLS.map(|tool| [tool, device.as_str(), &number]));
@@ -157,16 +146,16 @@ impl Rules {
             .stderr(Stdio::null())
             .process_group(0)
             .spawn()
-            .map_err(failed)?;
+            .map_err(Error::Iptables)?;
         let installed = Rules { remover };
         for device in devices {
             for tool in TOOLS {
                 let arguments = ["-w", "-t", "mangle", "-A", "POSTROUTING", "-o", device, "-j", "NFQUEUE"];
                 let arguments = [&arguments[..], &["--queue-num", &number, "--queue-bypass"]].concat();
-                let output = Command::new(tool).args(&arguments).output().map_err(failed)?;
+                let output = Command::new(tool).args(&arguments).output().map_err(Error::Iptables)?;
                 if !output.status.success() {
                     let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-                    return Err(Error::Relay(format!("{tool} {}: {said}", arguments.join(" "))));
+                    return Err(Error::Rule { rule: format!("{tool} {}", arguments.join(" ")), said });
                 }
             }
         }

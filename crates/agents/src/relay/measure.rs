@@ -1,16 +1,14 @@
 //! D from the kernel: what packets wait at interfaces of this host, and what they take them (`bpf/hop_delay.bpf.c`).
 
-use super::stamper::{refusal, shared, shared32};
 use super::{MAX_DEVICES, Measured};
-use crate::ap::Error;
-use crate::service::netns;
 use crate::service::said::Captured;
+use crate::service::shared_memory::{shared, shared32};
+use crate::service::{Error, netns};
 use lasthop_signals::NodeDelay;
 use lasthop_units::{Span, Time};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, ProgramInput};
 use std::mem::MaybeUninit;
-use std::net::UdpSocket;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 #[allow(clippy::undocumented_unsafe_blocks, clippy::all, missing_docs, unsafe_op_in_unsafe_fn)]
@@ -46,7 +44,7 @@ impl Measure {
     pub fn begin(devices: &[i32]) -> Result<Measure, Error> {
         let mut measure = Measure::load(devices)?;
         let said = Captured::begin();
-        let failed = |error: libbpf_rs::Error| refusal(error, &said);
+        let failed = |error| said.refusal(error);
         let programs = &measure.skeleton.progs;
         // Whoever frees packets first knows of none: no completion is missed.
         let order = [
@@ -75,13 +73,11 @@ impl Measure {
     pub fn load(devices: &[i32]) -> Result<Measure, Error> {
         assert!(devices.len() <= MAX_DEVICES, "checked by who asks");
         let said = Captured::begin();
-        let failed = |error: libbpf_rs::Error| refusal(error, &said);
-        let system = |source| Error::System { what: "the network namespace's cookie", source };
-        let socket = UdpSocket::bind("127.0.0.1:0").or_else(|_| UdpSocket::bind("[::]:0")).map_err(system)?;
+        let failed = |error| said.refusal(error);
         let object = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = HopDelaySkelBuilder::default().open(object).map_err(failed)?;
         let constants = open.maps.rodata_data.as_deref_mut().expect("the programs have constants");
-        constants.netns = netns::cookie(&socket).map_err(system)?;
+        constants.netns = netns::cookie()?;
         let skeleton = open.load().map_err(failed)?;
         let measure = Measure { _links: Vec::new(), skeleton };
         for (place, ifindex) in devices.iter().enumerate() {

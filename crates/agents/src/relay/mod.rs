@@ -10,6 +10,7 @@
 #[cfg(not(feature = "bpf"))]
 mod absent;
 mod config;
+mod error;
 #[cfg(feature = "bpf")]
 mod handler;
 #[cfg(feature = "bpf")]
@@ -27,6 +28,7 @@ pub mod stamper;
 #[cfg(not(feature = "bpf"))]
 pub use absent::{Relay, clean};
 pub use config::{Config, Device, PORT, Source, Summary};
+pub use error::Error;
 pub use per_hop::{Handled, MarkCe, PerHop, Verdict};
 #[cfg(feature = "bpf")]
 pub use run::{Relay, clean};

@@ -1,17 +1,16 @@
 //! A relay's loop: D from its source to the program, ever anew.
 
 use super::config::{Config, Device, Summary};
+use super::error::Error;
 use super::handler::{Handler, Prepared};
 use super::source::Feed;
-use super::stamper::{Place, Stamper};
+use super::stamper::{Place, RELAY, Stamper};
 use super::{Counters, PerHop};
-use crate::ap::attach::{self, RELAY};
-use crate::ap::owner::{self, Claim};
-use crate::ap::privileges::{self, Account};
-use crate::ap::{Cleaned, Error as KernelError, Method, Stop, device, fraglist};
-use crate::service::clock;
-use crate::tunnel::Error;
-use crate::tunnel::log::Log;
+use crate::service::clock::monotonic_now;
+use crate::service::log::Log;
+use crate::service::owner::{self, Claim};
+use crate::service::privileges::{self, Account};
+use crate::service::{self, Cleaned, Method, Stop, attach, device, fraglist, system};
 use lasthop_laws::atp::HopDelay;
 use lasthop_units::{Span, Time};
 use serde::Serialize;
@@ -83,7 +82,7 @@ impl Relay {
         let devices = config.devices.iter().map(|name| device::find(name)).collect::<Result<Vec<_>, _>>()?;
         refuse_lists()?;
         let log = config.log.as_deref().map(|path| Log::create(path, config.say)).transpose()?;
-        let claim = |device: &device::Device| owner::claim(owner::RELAY, device.index);
+        let claim = |device: &device::Device| owner::claim(RELAY.kind, device.index);
         let claims = devices.iter().map(claim).collect::<Result<Vec<_>, _>>()?;
         let indices: Vec<i32> = devices.iter().map(|device| device.index).collect();
         // Loading takes a moment, in which a driver that is connected would not be heard; and before D is measured there is nothing to stamp.
@@ -123,7 +122,7 @@ impl Relay {
         let age_limit = self.config.age_limit;
         let (mut look, mut line) = (Time::ZERO, Time::ZERO);
         while !stop.is_asked() {
-            let now = now();
+            let now = monotonic_now();
             self.feed.wait(now, BEAT, age_limit);
             self.tell();
             if look <= now {
@@ -157,7 +156,7 @@ impl Relay {
 
     /// Tells the program what D is, where anything is known.
     fn tell(&mut self) {
-        let now = now();
+        let now = monotonic_now();
         let mut all: Option<Span> = None;
         for (place, hop) in self.hops.iter_mut().enumerate() {
             let Some((node, until)) = self.feed.node(place, now, self.config.age_limit) else { continue };
@@ -185,9 +184,7 @@ impl Relay {
             Err(_) => Some(format!("{} has gone", hop.name)),
         });
         let why = gone.unwrap_or_else(|| "somebody has removed the program from the interface".to_owned());
-        Err(Error::Relay(format!(
-            "{why}; nothing is stamped: start it again (as a service, with a restart on failure)"
-        )))
+        Err(Error::Detached { why })
     }
 
     fn write(&mut self, now: Time) {
@@ -212,20 +209,13 @@ impl Relay {
     }
 }
 
-/// `CLOCK_MONOTONIC`, which the programs go by.
-fn now() -> Time {
-    clock::monotonic(clock::now())
-}
-
 /// The kernel would take lists of packets apart again behind the program, which sees the first alone.
 fn refuse_lists() -> Result<(), Error> {
-    let interfaces = nix::net::if_::if_nameindex().map_err(|error| Error::system("interfaces")(error.into()))?;
+    let interfaces = nix::net::if_::if_nameindex().map_err(system("interfaces"))?;
     for interface in &interfaces {
         let Ok(name) = interface.name().to_str() else { continue };
         if fraglist::is_on(name)? {
-            return Err(Error::Relay(format!(
-                "{name} gathers datagrams into lists that cannot be stamped: `ethtool -K {name} rx-gro-list off`"
-            )));
+            return Err(Error::Lists(name.to_owned()));
         }
     }
     Ok(())
@@ -234,16 +224,9 @@ fn refuse_lists() -> Result<(), Error> {
 /// Removes what relays that were killed have left on an interface, and counts what is attached still.
 ///
 /// # Errors
-/// [`KernelError::NoInterface`], [`KernelError::Permission`].
-pub fn clean(iface: &str) -> Result<Cleaned, KernelError> {
-    let device = device::find(iface)?;
-    // Without these the kernel shows no programs, and "nothing found" would be no answer.
-    if !(privileges::has(privileges::NET_ADMIN) && privileges::has(privileges::SYS_ADMIN)) {
-        return Err(KernelError::Permission { what: "the eBPF programs on an interface" });
-    }
-    let claimed = owner::is_claimed(owner::RELAY, device.index);
-    let removed = if claimed { 0 } else { attach::remove_filters(&RELAY, device.index) };
-    Ok(Cleaned { removed, still_attached: attach::attached_of(&RELAY, device.index) })
+/// [`service::Error::NoInterface`], [`service::Error::Permission`].
+pub fn clean(iface: &str) -> Result<Cleaned, service::Error> {
+    attach::clean(&RELAY, iface)
 }
 
 #[cfg(test)]

@@ -2,10 +2,9 @@
 
 use super::measure::Measure;
 use super::{Measured, Source};
-use crate::ap::Error;
-use crate::service::Say;
 use crate::service::backoff::Backoff;
 use crate::service::driver::{DriverSource as _, SocketDriver};
+use crate::service::{Error, Say};
 use lasthop_signals::NodeDelay;
 use lasthop_units::{Span, Time};
 use lasthop_wire::driver::{self, NodeRecord};

@@ -1,13 +1,14 @@
 //! The program that stamps datagrams as they leave (`bpf/relay.bpf.c`): loaded, told D, its counters read.
 
-use crate::ap::attach::{self, Attachment, RELAY};
-use crate::ap::{Error, Method, privileges};
+use crate::service::attach::{self, Attachment, EGRESS, Family};
 use crate::service::said::Captured;
+use crate::service::shared_memory::{shared, shared32};
+use crate::service::{Error, Method};
 use lasthop_units::{Span, Time};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{AsRawLibbpf, ProgramInput};
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 #[allow(clippy::undocumented_unsafe_blocks, clippy::all, missing_docs, unsafe_op_in_unsafe_fn)]
 mod skeleton {
@@ -17,6 +18,9 @@ mod skeleton {
 use super::{Counters, MAX_DEVICES, MAX_PORTS};
 use skeleton::types::relay_hop;
 use skeleton::{RelaySkel, RelaySkelBuilder};
+
+/// The program. The priority reads "LR".
+pub(super) static RELAY: Family = Family { kind: "relay", name_prefix: b"relay_", priority: 0x4c52, sides: &[EGRESS] };
 
 /// The loaded program. Dropping it detaches and unloads it.
 pub struct Stamper {
@@ -42,7 +46,7 @@ impl Stamper {
     pub fn load(ports: &[u16], mark_above: Option<Span>) -> Result<Stamper, Error> {
         assert!(ports.len() <= MAX_PORTS, "checked by who asks");
         let said = Captured::begin();
-        let failed = |error: libbpf_rs::Error| refusal(error, &said);
+        let failed = |error| said.refusal(error);
         // The skeleton borrows its object for as long as it lives. A few octets a load are the price of owning both.
         let object = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = RelaySkelBuilder::default().open(object).map_err(failed)?;
@@ -144,33 +148,9 @@ const CONTEXT_LEN: usize = 192;
 const GSO_SEGS_AT: usize = 164;
 const GSO_SIZE_AT: usize = 176;
 
-/// What the kernel's refusal to load programs means.
-pub(super) fn refusal(error: libbpf_rs::Error, said: &Captured) -> Error {
-    let has = privileges::has;
-    // The verifier refuses with EACCES too: only the capabilities tell.
-    if has(privileges::SYS_ADMIN) || has(privileges::BPF) && has(privileges::PERFMON) {
-        Error::Load { source: error.into(), said: said.text() }
-    } else {
-        Error::Permission { what: "eBPF" }
-    }
-}
-
 /// Whole microseconds, as many as a header holds.
 fn micros(span: Span) -> u32 {
     u32::try_from(span.as_nanos() / 1000).unwrap_or(u32::MAX)
-}
-
-/// A word that a program and user space share.
-pub(super) fn shared(word: &u64) -> &AtomicU64 {
-    // SAFETY: the word lies in memory that the map shares with the kernel for as long as the skeleton lives, aligned to 8, and every
-    // access on this side is atomic.
-    unsafe { AtomicU64::from_ptr(std::ptr::from_ref(word).cast_mut()) }
-}
-
-/// As [`shared`], of four octets.
-pub(super) fn shared32(word: &u32) -> &AtomicU32 {
-    // SAFETY: as for `shared`, aligned to 4.
-    unsafe { AtomicU32::from_ptr(std::ptr::from_ref(word).cast_mut()) }
 }
 
 const _: () = {

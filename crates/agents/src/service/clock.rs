@@ -2,7 +2,7 @@
 
 pub use lasthop_system::sched::{become_realtime, sharpen_timers};
 
-use super::Say;
+use super::log::Say;
 use lasthop_units::{Span, Time};
 use nix::time::{ClockId, clock_gettime};
 use std::sync::LazyLock;
@@ -26,6 +26,11 @@ pub fn ask_for_realtime(priority: i32, say: Say) {
              it goes on without, and is late when the machine is busy"
         ));
     }
+}
+
+/// `CLOCK_MONOTONIC`, which eBPF programs go by: what reports, heartbeats and recordings are dated by.
+pub fn monotonic_now() -> Time {
+    read(ClockId::CLOCK_MONOTONIC)
 }
 
 /// The same moment by `CLOCK_MONOTONIC`, for logs.

@@ -1,5 +1,7 @@
 //! What every agent needs, whatever it does: the room below all agents, which knows none of them.
 
+#[cfg(feature = "bpf")]
+pub(crate) mod attach;
 pub(crate) mod backoff;
 pub mod backoff_listener;
 #[cfg(feature = "bpf")]
@@ -7,17 +9,39 @@ pub(crate) mod bpf_links;
 #[cfg(feature = "bpf")]
 pub(crate) mod cgroup;
 pub mod clock;
+#[cfg(feature = "bpf")]
+pub(crate) mod device;
 pub mod driver;
+mod error;
+#[cfg(feature = "bpf")]
+mod filters;
+pub(crate) mod fraglist;
 pub mod latency_histogram;
+pub mod log;
+mod method;
 pub(crate) mod netlink;
 #[cfg(feature = "bpf")]
 pub(crate) mod netns;
+#[cfg(feature = "bpf")]
+pub(crate) mod owner;
+pub(crate) mod privileges;
+#[cfg(feature = "bpf")]
+pub mod program_info;
+mod random;
 pub mod rate_limited_log;
 pub(crate) mod remedy;
 #[cfg(feature = "bpf")]
 pub(crate) mod said;
+#[cfg(feature = "bpf")]
+pub(crate) mod shared_memory;
+#[cfg(feature = "bpf")]
+pub(crate) mod status_socket;
+mod stop;
 
+pub(crate) use error::agent_error;
+pub use error::{AgentError, Error, address, system};
 pub use lasthop_system::{cpu_latency_guard, files, poll, spin_sleeper};
-
-/// Takes, line by line, what the operator should know of a running agent.
-pub type Say = fn(&str);
+pub use log::Say;
+pub use method::{Cleaned, Method};
+pub(crate) use random::random;
+pub use stop::{Stop, stop_on_signals};

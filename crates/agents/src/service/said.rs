@@ -1,5 +1,7 @@
 //! What libbpf says when something fails: part of our own error, and not on standard error before it.
 
+use super::error::Error;
+use super::privileges;
 use libbpf_rs::{ErrorKind, PrintLevel};
 use std::sync::{Mutex, PoisonError};
 
@@ -32,6 +34,15 @@ impl Captured {
         let said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
         let lines: Vec<&str> = said.trim().lines().collect();
         lines[lines.len().saturating_sub(LINES)..].join("\n")
+    }
+
+    /// Why programs could not be loaded: for want of a right, or with all that was said.
+    pub(crate) fn refusal(&self, error: libbpf_rs::Error) -> Error {
+        // The verifier refuses with EACCES too: only the capabilities tell.
+        match privileges::may_load() {
+            true => Error::Load { source: error.into(), said: self.text() },
+            false => Error::Permission { what: "eBPF" },
+        }
     }
 
     /// Why programs could not be loaded: the kernel's reason, and what to do about it or what was said.

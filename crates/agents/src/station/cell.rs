@@ -2,11 +2,11 @@
 //!
 //! It fails open. Where logs end, stand still or are none, the law tells within 200 ms that it does not know, and the proxy goes on as BBR.
 
+use super::error::Error;
 use super::session::Session;
 use crate::pbe::{Carriers, Logs};
 use crate::service::Say;
 use crate::service::poll::Poll;
-use crate::tunnel::Error;
 use lasthop_laws::aggregation::SLOT;
 use lasthop_laws::{Choice, Place, ReceiverSetup, pbe};
 use lasthop_signals::{Arrival, CellCapacity, Node, Signal};
@@ -37,8 +37,7 @@ impl Cell {
     /// Opens the logs. `poll` wakes up with `token` when there is something in a pipe.
     pub(super) fn open(logs: &Logs, now: Time, poll: &Poll, token: u64, say: Say) -> Result<Cell, Error> {
         let carriers = Carriers::open(logs, poll, token, say)?;
-        let none = || Error::Pbe("the registry has no law for a receiver".to_owned());
-        let choice = Choice::named(Place::Receiver, pbe::NAME).ok_or_else(none)?;
+        let choice = Choice::named(Place::Receiver, pbe::NAME).ok_or(crate::pbe::Error::NoLaw)?;
         let receiver_feedback = ReceiverFeedback::new(choice.receiver(setup(now))?);
         Ok(Cell {
             carriers: Some(carriers),

@@ -1,8 +1,7 @@
 //! What an operator may choose, and what there is to say at the end.
 
 use crate::pbe::Logs;
-use crate::service::Say;
-use crate::tunnel::Error;
+use crate::service::{Error, Say};
 use crate::tunnel::path::Unsent;
 use lasthop_laws::aggregation::SLOT;
 use lasthop_units::Span;

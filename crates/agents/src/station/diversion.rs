@@ -6,19 +6,17 @@
 //! ordinary way.
 
 use crate::service::said::Captured;
-use crate::service::{bpf_links, clock, netns};
-use crate::tunnel::Error;
+use crate::service::{bpf_links, cgroup, clock, netns, system};
+use crate::transparent::Error;
 use lasthop_units::{Span, Time};
 use lasthop_wire::proxy::Target;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags};
 use nix::sys::socket::SockaddrStorage;
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsRawFd;
 use std::path::Path;
 
 #[allow(clippy::undocumented_unsafe_blocks, clippy::all, missing_docs, unsafe_op_in_unsafe_fn)]
@@ -68,20 +66,19 @@ impl Diversion {
         proxies: impl Iterator<Item = SocketAddr>,
         now: Time,
     ) -> Result<(Diversion, Vec<TcpListener>), Error> {
-        let listening = Error::system("a listener for transparent mode");
+        let listening = system("a listener for transparent mode");
         let v4 = listener(Ipv4Addr::LOCALHOST.into()).map_err(listening)?;
         // There are machines without IPv6: nothing is led there then.
         let v6 = listener(Ipv6Addr::LOCALHOST.into()).ok();
         let said = Captured::begin();
-        let failed =
-            |error: libbpf_rs::Error| Error::Transparent(format!("the eBPF programs: {}", said.explain(&error)));
+        let failed = |error| Error::Load { what: "programs", explained: said.explain(&error) };
         let port = |listener: &TcpListener| listener.local_addr().map(|address| address.port().to_be());
         let ports = port(&v4).and_then(|four| Ok((four, v6.as_ref().map(port).transpose()?.unwrap_or(0))));
-        let (port4, port6) = ports.map_err(Error::system("the address of a socket"))?;
+        let (port4, port6) = ports.map_err(system("the address of a socket"))?;
         let object = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = DivertSkelBuilder::default().open(object).map_err(failed)?;
         let constants = open.maps.rodata_data.as_deref_mut().expect("the programs have constants");
-        constants.netns = netns::cookie(&v4).map_err(Error::system("the network namespace's cookie"))?;
+        constants.netns = netns::cookie()?;
         (constants.port4, constants.port6) = (port4, port6);
         let skeleton = open.load().map_err(failed)?;
         let links = attach(&skeleton, cgroup)?;
@@ -227,11 +224,7 @@ fn place(at: SocketAddr) -> [u8; 20] {
 }
 
 fn attach(skeleton: &DivertSkel<'_>, cgroup: &Path) -> Result<Vec<Link>, Error> {
-    let told = |why: String| Error::Transparent(format!("cgroup {}: {why}", cgroup.display()));
-    let directory = File::open(cgroup).map_err(|error| told(error.to_string()))?;
-    if !cgroup.join("cgroup.procs").exists() {
-        return Err(told("is no cgroup: give a directory of a cgroup2 file system, such as /sys/fs/cgroup".into()));
-    }
+    let directory = cgroup::open(cgroup)?;
     let programs = &skeleton.progs;
     // The connect programs come last: a connection that they divert must find the rest at work.
     let order = [
@@ -241,8 +234,8 @@ fn attach(skeleton: &DivertSkel<'_>, cgroup: &Path) -> Result<Vec<Link>, Error> 
         &programs.divert_connect4,
         &programs.divert_connect6,
     ];
-    let attached = order.into_iter().map(|program| program.attach_cgroup(directory.as_raw_fd()));
-    attached.collect::<Result<_, _>>().map_err(|error| told(format!("{error:#} (it must be of version 2)")))
+    let attached = order.into_iter().map(|program| cgroup::attach(program, &directory, cgroup));
+    Ok(attached.collect::<Result<_, _>>()?)
 }
 
 fn listener(ip: IpAddr) -> io::Result<TcpListener> {

@@ -6,7 +6,8 @@ use super::diversion::{self, Diversion};
 use super::local::{Heard, Local};
 use crate::service::backoff_listener::BackoffListener;
 use crate::service::poll::Poll;
-use crate::tunnel::Error;
+use crate::service::{self, system};
+use crate::transparent::Error;
 use lasthop_units::{Span, Time};
 use lasthop_wire::proxy::Target;
 use std::collections::BTreeMap;
@@ -72,12 +73,12 @@ impl Doors {
         for (address, leads) in asked.into_iter().chain(forwards) {
             let listener = TcpListener::bind(address)
                 .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
-                .map_err(|source| Error::Address { what: "cannot listen on", address, source })?;
+                .map_err(service::address("cannot listen on", address))?;
             listeners.push((listener, leads));
         }
         #[cfg(not(feature = "bpf"))]
         if wanted.transparent.is_some() {
-            return Err(crate::ap::Error::NotBuilt.into());
+            return Err(service::Error::NotBuilt.into());
         }
         #[cfg(feature = "bpf")]
         let diversion = match wanted.transparent {
@@ -91,9 +92,7 @@ impl Doors {
         #[cfg(not(feature = "bpf"))]
         let _ = (now, wanted.others);
         let open = |(index, (socket, leads))| {
-            let opened =
-                BackoffListener::open(socket, listener | index as u64, poll).map_err(Error::system("epoll"))?;
-            Ok((opened, leads))
+            Ok((BackoffListener::open(socket, listener | index as u64, poll).map_err(system("epoll"))?, leads))
         };
         let listeners = listeners.into_iter().enumerate().map(open).collect::<Result<_, Error>>()?;
         Ok(Doors {
@@ -109,13 +108,12 @@ impl Doors {
     /// To be called once privileges are given up: what will not work then fails now.
     ///
     /// # Errors
-    /// [`Error::Transparent`].
+    /// [`Error::Map`].
     pub(crate) fn check(&self) -> Result<(), Error> {
         #[cfg(feature = "bpf")]
         if let Some(diversion) = &self.diversion {
             // Better now than when the other end is first heard.
-            let told = |error| Error::Transparent(format!("eBPF maps without privileges (Linux 5.19): {error:#}"));
-            diversion.set_until().map_err(told)?;
+            diversion.set_until().map_err(not_taken("eBPF maps without privileges (Linux 5.19)"))?;
         }
         Ok(())
     }
@@ -127,7 +125,7 @@ impl Doors {
     pub(crate) fn addresses(&self) -> Result<Vec<SocketAddr>, Error> {
         let named = self.listeners.iter().filter(|(_, leads)| matches!(leads, Leads::WhereAsked | Leads::To(_)));
         let addresses = named.map(|(listener, _)| listener.address());
-        addresses.collect::<Result<_, _>>().map_err(Error::system("the address of a socket"))
+        Ok(addresses.collect::<Result<_, _>>().map_err(system("the address of a socket"))?)
     }
 
     /// Lets in the programs that wait at a door; returns those that want to be connected already.
@@ -199,15 +197,13 @@ impl Doors {
     /// Leads programs' connections here as long as the tunnel's other end is heard, but not to what it does not connect to.
     ///
     /// # Errors
-    /// [`Error::Transparent`].
+    /// [`Error::Map`].
     pub(crate) fn divert(&mut self, now: Time, heard: Option<Time>, forbidden: Vec<SocketAddr>) -> Result<(), Error> {
         #[cfg(feature = "bpf")]
         if let Some(diversion) = &mut self.diversion {
-            let failed = |error: libbpf_rs::Error| Error::Transparent(format!("an eBPF map: {error:#}"));
+            let failed = not_taken("an eBPF map");
             if !diversion.is_attached(now) {
-                let why = "the programs are not attached to the cgroup any more, which has gone: start the agent again (as a \
-                           service, with a restart on failure)";
-                return Err(Error::Transparent(why.to_owned()));
+                return Err(Error::OffCgroup);
             }
             diversion.look(now, heard).map_err(failed)?;
             forbidden.into_iter().try_for_each(|to| diversion.pass(to)).map_err(failed)?;
@@ -222,4 +218,10 @@ impl Doors {
         #[cfg(feature = "bpf")]
         drop(self.diversion.take());
     }
+}
+
+/// For `map_err`: a map could not be written.
+#[cfg(feature = "bpf")]
+fn not_taken(what: &'static str) -> impl Fn(libbpf_rs::Error) -> Error + Copy {
+    move |error| Error::Map { what, source: error.into() }
 }

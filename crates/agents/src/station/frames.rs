@@ -1,8 +1,8 @@
 //! What a station's monitor interface shows of the frames that it receives, as the law is to see it.
 
+use super::error::Error;
 use crate::monitor::{MonitorError, MonitorReader};
-use crate::service::{Say, clock};
-use crate::tunnel::Error;
+use crate::service::{Say, clock, system};
 use lasthop_laws::aggregation::meter::{Frame, Grouping, Meter};
 use lasthop_signals::{FrameSource, MacAddress, MonitorEvent, Signal};
 use lasthop_units::{Span, Time};
@@ -56,10 +56,10 @@ impl Frames {
     pub(super) fn open(monitor: Option<&str>, say: Say) -> Result<Frames, Error> {
         let Some(name) = monitor else { return Ok(Frames(None)) };
         let reader = MonitorReader::open(name).map_err(|error| match error {
-            MonitorError::Permission { .. } => Error::MonitorRight(error.into()),
-            other => Error::Monitor(other.into()),
+            MonitorError::Permission { .. } => Error::MonitorRight(error),
+            other => Error::Monitor(other),
         })?;
-        let own = own_addresses().map_err(Error::system("the addresses of interfaces"))?;
+        let own = own_addresses().map_err(system("the addresses of interfaces"))?;
         let meter = Meter::new(Grouping::Air);
         Ok(Frames(Some(Box::new(Monitor {
             reader,
@@ -94,7 +94,7 @@ impl Frames {
                     meter.receive(heard.at, mpdu, &mut |frame: &Frame| show(own, frame, sense));
                 }
                 Err(error @ (MonitorError::Down { .. } | MonitorError::Gone { .. })) => monitor.go(now, &error, sense),
-                Err(error) => return Err(Error::Monitor(error.into())),
+                Err(error) => return Err(Error::Monitor(error)),
             }
         }
         monitor.more = true;
@@ -145,7 +145,7 @@ impl Missed {
 impl Monitor {
     /// Asks the socket what it has dropped until now.
     fn count_missed(&mut self, now: Time) -> Result<(), Error> {
-        let count = self.reader.dropped().map_err(|error| Error::Monitor(error.into()))?;
+        let count = self.reader.dropped().map_err(Error::Monitor)?;
         if count == self.missed.count {
             return Ok(());
         }

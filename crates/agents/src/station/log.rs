@@ -3,7 +3,7 @@
 use super::cell::Cell;
 use crate::service::clock;
 use crate::service::latency_histogram::LatencyHistogram;
-use crate::tunnel::log::Log;
+use crate::service::log::Log;
 use lasthop_laws::observation::{Account, Delays};
 use lasthop_signals::StationFeedback;
 use lasthop_transport::tunnel::{ClockOffset, Endpoint};

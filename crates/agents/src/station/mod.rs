@@ -11,6 +11,7 @@ mod config;
 #[cfg(feature = "bpf")]
 pub(crate) mod diversion;
 pub(crate) mod doors;
+mod error;
 mod frames;
 pub(crate) mod local;
 mod log;
@@ -22,4 +23,5 @@ mod slots;
 mod tunnel;
 
 pub use config::{Config, Forward, Summary};
+pub use error::Error;
 pub use run::{Station, run};

@@ -3,22 +3,22 @@
 use super::cell::Cell;
 use super::config::{Config, Summary};
 use super::doors::{Doors, Guest, Wanted};
+use super::error::Error;
 use super::frames::Frames;
 use super::log;
 use super::search::Search;
 use super::silence_reporter::{LastReception, SilenceReporter};
 use super::slots::Slots;
 use super::tunnel::{Answered, Tunnel};
-use crate::ap::Stop;
-use crate::ap::privileges::Account;
 use crate::service::latency_histogram::LatencyHistogram;
+use crate::service::log::Log;
 use crate::service::poll::{Poll, Ready};
+use crate::service::privileges::Account;
 use crate::service::rate_limited_log::RateLimitedLog;
-use crate::service::{clock, files};
+use crate::service::{self, Stop, clock, files, system};
+use crate::tunnel::keys;
 use crate::tunnel::link::Link;
-use crate::tunnel::log::Log;
 use crate::tunnel::path::Path;
-use crate::tunnel::{Error, keys};
 use lasthop_signals::{Arrival, Signal};
 use lasthop_transport::tunnel::Delay;
 use lasthop_units::{Bytes, Span, Time, count};
@@ -81,7 +81,7 @@ impl Station {
         files::raise_limit();
         let (node, key) = keys::station_key(&config.key)?;
         let log = config.log.as_deref().map(|path| Log::create(path, config.say)).transpose()?;
-        let poll = Poll::new().map_err(Error::system("epoll"))?;
+        let poll = Poll::new().map_err(system("epoll"))?;
         let (search, link) = Search::begin(clock::now(), config.proxies(), |to| link_to(to, &poll))?;
         let others: Vec<SocketAddr> = config.proxies().collect();
         let wanted = Wanted {
@@ -108,7 +108,7 @@ impl Station {
             clock::ask_for_realtime(PRIORITY, config.say);
         }
         if config.drop_privileges {
-            crate::ap::drop_all_privileges(account.as_ref())?;
+            crate::service::privileges::drop_all(account.as_ref())?;
         }
         doors.check()?;
         let now = clock::now();
@@ -139,20 +139,20 @@ impl Station {
     /// # Errors
     /// If the kernel does not say.
     pub fn addresses(&self) -> Result<Vec<SocketAddr>, Error> {
-        self.doors.addresses()
+        Ok(self.doors.addresses()?)
     }
 
     /// Serves until `stop` is set.
     ///
     /// # Errors
-    /// [`Error::System`].
+    /// [`Error::Service`].
     pub fn run(mut self, stop: &Stop) -> Result<Summary, Error> {
         while !stop.is_asked() {
             let now = clock::now();
             self.service(now)?;
             let now = clock::now();
             let wait = self.next_wake(now).since(now);
-            let ready = self.poll.wait(wait).map_err(Error::system("waiting for packets"))?;
+            let ready = self.poll.wait(wait).map_err(system("waiting for packets"))?;
             let now = clock::now();
             for n in 0..ready {
                 let event = self.poll.ready(n);
@@ -197,7 +197,7 @@ impl Station {
     }
 
     fn receive(&mut self, now: Time) -> Result<(), Error> {
-        let count = self.link.receive().map_err(Error::system("receiving datagrams"))?;
+        let count = self.link.receive().map_err(system("receiving datagrams"))?;
         for n in 0..count {
             let (bytes, arrival) = self.link.datagram(n);
             let accepted = match Datagram::parse(bytes) {
@@ -267,7 +267,7 @@ impl Station {
         let session = self.tunnel.session();
         let heard = session.as_ref().map(|session| session.heard);
         let forbidden = session.map(|session| std::mem::take(&mut session.forbidden)).unwrap_or_default();
-        self.doors.divert(now, heard, forbidden)
+        Ok(self.doors.divert(now, heard, forbidden)?)
     }
 
     /// Says what is known of a proxy that is silent.
@@ -290,7 +290,7 @@ impl Station {
         self.divert(now)?;
         self.listen_for_the_proxy(now);
         self.search(now);
-        let sending = Error::system("sending datagrams");
+        let sending = system("sending datagrams");
         self.tunnel.look(now, &self.link, &mut self.path, &mut self.summary).map_err(sending)?;
         if let Some(session) = self.tunnel.session() {
             session.events(now, &self.config.serve, &self.poll, |stream| PIPE | u64::from(stream));
@@ -312,7 +312,7 @@ impl Station {
         }
         self.tell(now)?;
         let Some(session) = self.tunnel.session() else { return Ok(()) };
-        session.service(now, &self.link, &mut self.path, &mut self.scratch).map_err(Error::system("sending datagrams"))
+        Ok(session.service(now, &self.link, &mut self.path, &mut self.scratch).map_err(sending)?)
     }
 
     /// Tells the proxy what there is to tell, and writes a line of the log when that is due.
@@ -370,7 +370,7 @@ fn link_to(proxy: SocketAddr, poll: &Poll) -> Result<Link, Error> {
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
     let address = SocketAddr::new(any, 0);
-    let link = Link::bind(address).map_err(|source| Error::Address { what: "cannot send from", address, source })?;
-    poll.add_level(&link, UDP).map_err(Error::system("epoll"))?;
+    let link = Link::bind(address).map_err(service::address("cannot send from", address))?;
+    poll.add_level(&link, UDP).map_err(system("epoll"))?;
     Ok(link)
 }

@@ -1,9 +1,9 @@
 //! The account of each slot, for the proxy's law: the frames that were received in it.
 
 use super::config::Config;
+use super::error::Error;
 use super::frames::Frames;
 use super::session::Session;
-use crate::tunnel::Error;
 use lasthop_laws::aggregation::station::Station as Law;
 use lasthop_laws::{ReceiverLaw, ReceiverSetup};
 use lasthop_signals::{Arrival, Feedback, Node, Received, Signal, StationFeedback};

@@ -1,10 +1,8 @@
 //! The program that takes connections over, and the listener that gets them.
 
-use super::{Config, MARK, route};
-use crate::ap::device;
-use crate::service::bpf_links;
+use super::{Config, Error, MARK, route};
 use crate::service::said::Captured;
-use crate::tunnel::Error;
+use crate::service::{bpf_links, device, system};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{AsRawLibbpf, Link, MapCore, MapFlags, libbpf_sys};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -41,10 +39,9 @@ impl Interception {
         prepare: impl FnOnce(&Socket) -> io::Result<()>,
     ) -> Result<(Interception, TcpListener), Error> {
         let device = device::find(&config.iface)?;
-        let listener = listener(prepare).map_err(Error::system("a transparent listener (needs CAP_NET_ADMIN)"))?;
+        let listener = listener(prepare).map_err(system("a transparent listener (needs CAP_NET_ADMIN)"))?;
         let said = Captured::begin();
-        let failed =
-            |error: libbpf_rs::Error| Error::Transparent(format!("the eBPF program: {}", said.explain(&error)));
+        let failed = |error| Error::Load { what: "program", explained: said.explain(&error) };
         let object = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = TproxySkelBuilder::default().open(object).map_err(failed)?;
         if let Some(constants) = open.maps.rodata_data.as_deref_mut() {
@@ -102,8 +99,7 @@ fn attach(skeleton: &TproxySkel<'_>, ifindex: i32) -> Result<Link, Error> {
     let program = skeleton.progs.tproxy_ingress.as_libbpf_object();
     // SAFETY: the program is loaded and alive, and `opts` says its own size.
     let link = unsafe { libbpf_sys::bpf_program__attach_tcx(program.as_ptr(), ifindex, &opts) };
-    let failed = || Error::Transparent(format!("TCX (Linux 6.6) on the interface: {}", io::Error::last_os_error()));
-    let link = NonNull::new(link).ok_or_else(failed)?;
+    let link = NonNull::new(link).ok_or_else(|| Error::Attach(io::Error::last_os_error()))?;
     // SAFETY: a fresh link, owned by nobody else.
     Ok(unsafe { Link::from_ptr(link) })
 }

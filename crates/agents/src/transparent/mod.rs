@@ -7,13 +7,14 @@
 //! to serve, and of all connections that did not begin here. A route that takes marked packets for this machine is
 //! needed too. It stays behind, without effect since nobody sets the mark, until [`clean`]. IPv4 only.
 
+mod error;
 #[cfg(feature = "bpf")]
 mod kernel;
 
+pub use error::Error;
 #[cfg(feature = "bpf")]
 pub(crate) use kernel::Interception;
 
-use crate::tunnel::Error;
 use lasthop_signals::Node;
 use std::net::Ipv4Addr;
 use std::process::Command;
@@ -35,7 +36,7 @@ const TABLE: &str = "4848";
 /// Removes the route and the rule that a proxy left; says whether there was a rule.
 ///
 /// # Errors
-/// [`Error::Transparent`].
+/// [`Error::Ip`], [`Error::Refused`].
 pub fn clean() -> Result<bool, Error> {
     let there = has_rule()?;
     if there {
@@ -61,10 +62,13 @@ fn has_rule() -> Result<bool, Error> {
 
 /// `ip`, of iproute2.
 fn ip(arguments: &[&str]) -> Result<String, Error> {
-    let told = |why: String| Error::Transparent(format!("ip {}: {why}", arguments.join(" ")));
-    let output = Command::new("ip").args(arguments).output().map_err(|error| told(error.to_string()))?;
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        false => Err(told(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
+    let output = Command::new("ip").args(arguments).output();
+    let arguments = arguments.join(" ");
+    match output {
+        Ok(output) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        Ok(output) => {
+            Err(Error::Refused { arguments, said: String::from_utf8_lossy(&output.stderr).trim().to_owned() })
+        }
+        Err(source) => Err(Error::Ip { arguments, source }),
     }
 }

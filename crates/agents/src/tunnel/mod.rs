@@ -28,7 +28,6 @@ pub mod handshake;
 pub mod keyring;
 pub mod keys;
 pub mod link;
-pub mod log;
 pub(crate) mod outgoing;
 pub mod path;
 pub mod pipe;

@@ -6,7 +6,8 @@
 
 use crate::support;
 
-use lasthop_agents::ap::{self, Config, Method};
+use lasthop_agents::ap::{self, Config};
+use lasthop_agents::service::{Method, stop_on_signals};
 use lasthop_signals::Node;
 use lasthop_units::Bytes;
 use nix::sched::{CloneFlags, setns};
@@ -182,7 +183,7 @@ fn agent_process() {
         driver: Some(driver),
         ..Config::new(std::env::var("LASTHOP_TEST_IFACE").expect("set with the other"))
     };
-    let stop = ap::stop_on_signals().expect("handlers");
+    let stop = stop_on_signals().expect("handlers");
     let law = Box::new(support::Fixed::new(Bytes::new(WINDOW)));
     match ap::run(&config, law, stop) {
         Ok(summary) => println!("{summary:?}"),

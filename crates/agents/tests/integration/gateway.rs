@@ -2,8 +2,8 @@
 #![allow(clippy::disallowed_methods, reason = "real time is what is tested")]
 
 use crate::support::machine;
-use lasthop_agents::ap::Stop;
 use lasthop_agents::gateway::{Config, Gateway, Peer, Summary};
+use lasthop_agents::service::Stop;
 use lasthop_agents::station::Forward;
 use lasthop_agents::tunnel::keys;
 use lasthop_signals::Node;

@@ -133,13 +133,13 @@ fn agents_of_several_namespaces_do_not_meddle_with_each_other() {
 
 /// A running agent in a namespace; asked to stop when dropped.
 struct Agent {
-    stop: &'static lasthop_agents::ap::Stop,
+    stop: &'static lasthop_agents::service::Stop,
     thread: Option<JoinHandle<Summary>>,
 }
 
 impl Agent {
     fn start(at: &Netns, config: Config) -> Agent {
-        let stop: &'static lasthop_agents::ap::Stop = Box::leak(Box::default());
+        let stop: &'static lasthop_agents::service::Stop = Box::leak(Box::default());
         let name = at.name().to_owned();
         let (ready, is_ready) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {

@@ -5,9 +5,9 @@
 #![cfg(feature = "bpf")]
 
 use crate::support::machine;
-use lasthop_agents::ap::Error;
 use lasthop_agents::ap::abi::{Event as Told, Key};
 use lasthop_agents::ap::kernel::{Direction, Load, Rewriter};
+use lasthop_agents::service::Error;
 use lasthop_laws::oal::rwnd::Flow;
 use lasthop_units::{Bytes, Span, Time};
 use lasthop_wire::ip::{self, Ecn};

@@ -8,8 +8,8 @@ use crate::support;
 #[allow(dead_code, reason = "its `main` is for its users")]
 mod path_delay;
 
-use lasthop_agents::ap::Stop;
 use lasthop_agents::relay::{Config, Handled, Relay};
+use lasthop_agents::service::Stop;
 use path_delay::PathDelay;
 use std::net::UdpSocket;
 use std::path::Path;

@@ -6,8 +6,8 @@
 use crate::support;
 use crate::support::watch;
 
-use lasthop_agents::ap::kernel::enable_statistics;
 use lasthop_agents::host::{Guard, Way};
+use lasthop_agents::service::program_info::enable_statistics;
 use lasthop_laws::Bounds;
 use lasthop_units::{Span, Time};
 use std::ops::RangeInclusive;

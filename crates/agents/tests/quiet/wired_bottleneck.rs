@@ -9,7 +9,8 @@ use crate::support;
 use crate::support::agent;
 
 use agent::AskAtEnd;
-use lasthop_agents::ap::{self, Config, Stop};
+use lasthop_agents::ap::{self, Config};
+use lasthop_agents::service::Stop;
 use lasthop_laws::oal::{AccessPoint, Params};
 use std::net::IpAddr;
 use std::process::Command;

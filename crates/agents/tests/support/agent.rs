@@ -1,6 +1,6 @@
 //! What tests of whole agents share: their end, and what they cost.
 
-use lasthop_agents::ap::Stop;
+use lasthop_agents::service::Stop;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use std::time::Duration;

@@ -1,10 +1,10 @@
 //! Server, proxy and station in namespaces, and agents on threads in them.
 
 use super::netns::{Netns, Row};
-use lasthop_agents::ap::Stop;
 use lasthop_agents::proxy::{self, Proxy};
+use lasthop_agents::service::{AgentError, Error, Stop};
 use lasthop_agents::station::{self, Station};
-use lasthop_agents::tunnel::{Error, keys};
+use lasthop_agents::tunnel::keys;
 use lasthop_signals::Node;
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -70,11 +70,13 @@ impl Edge {
 
 /// An agent that may follow one that has just ended. What that had open is open for a moment longer in the child of another test,
 /// from its fork to its exec.
-fn opened<T>(open: impl Fn() -> Result<T, Error>) -> T {
+fn opened<T, E: AgentError>(open: impl Fn() -> Result<T, E>) -> T {
     let until = Instant::now() + Duration::from_secs(5);
     loop {
-        match open() {
-            Err(Error::Address { source, .. }) if source.kind() == ErrorKind::AddrInUse && Instant::now() < until => {
+        match open().map_err(E::common) {
+            Err(Ok(Error::Address { source, .. }))
+                if source.kind() == ErrorKind::AddrInUse && Instant::now() < until =>
+            {
                 std::thread::sleep(Duration::from_millis(10));
             }
             other => return other.expect("an agent"),

@@ -1,6 +1,6 @@
 //! Congestion windows at every acknowledgement and every loss, as the kernel's trace points show them.
 
-use lasthop_agents::ap::kernel::run_time;
+use lasthop_agents::service::program_info::run_time;
 use lasthop_units::Span;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags};

@@ -3,8 +3,8 @@
 use crate::flag::Wrong;
 use crate::note;
 use anyhow::Context as _;
-use lasthop_agents::ap::now;
 use lasthop_agents::ap::status::{Status, Viewer};
+use lasthop_agents::service::clock::monotonic_now;
 use lasthop_dataset::{
     DataSetError, Device, EVERY, Observed, Observer, Pseudonym, PseudonymKey, Recorder, Recording, Row, World, Writer,
 };
@@ -50,7 +50,7 @@ impl Tape {
         iface: &str,
         law: Box<dyn HopLaw>,
     ) -> anyhow::Result<(Arc<Tape>, Box<dyn HopLaw>)> {
-        let (zero, begun) = (now(), SystemTime::now());
+        let (zero, begun) = (monotonic_now(), SystemTime::now());
         // An interface's hardware address, as the kernel tells it; a tunnel has none.
         let hardware = std::fs::read_to_string(format!("/sys/class/net/{iface}/address")).unwrap_or_default();
         let name = if hardware.trim().is_empty() { iface } else { hardware.trim() };
@@ -135,7 +135,7 @@ impl Inner {
             }
             self.turns += 1;
             if last || self.turns.is_multiple_of(FLUSH) {
-                let lasted = now().since(self.zero);
+                let lasted = monotonic_now().since(self.zero);
                 writer.set_duration(lasted.as_micros());
                 writer.flush()?;
             }

@@ -2,7 +2,7 @@
 
 use crate::input::{self, Pipe};
 use anyhow::{Context as _, bail};
-use lasthop_agents::ap::{Stop, stop_on_signals};
+use lasthop_agents::service::{Stop, stop_on_signals};
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, IsTerminal as _, Read as _, Seek as _};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};

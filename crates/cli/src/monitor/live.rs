@@ -5,8 +5,8 @@
 use super::columns::prefixed;
 use super::view::View;
 use super::{Beat, Source, filter};
-use lasthop_agents::ap::Stop;
 use lasthop_agents::host::Reading;
+use lasthop_agents::service::Stop;
 use lasthop_units::{Rate, Span, count};
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};

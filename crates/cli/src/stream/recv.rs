@@ -4,8 +4,8 @@ use super::sink::Sink;
 use super::{Account, failed};
 use crate::{INTERRUPTED, flag, note};
 use clap::Args as ClapArgs;
-use lasthop_agents::ap;
 use lasthop_agents::endpoint::{Event, Failure, Inbound, InboundOptions};
+use lasthop_agents::service;
 use lasthop_agents::service::clock;
 use lasthop_agents::tunnel::keys;
 use lasthop_transport::stream::Figures;
@@ -73,8 +73,8 @@ struct Current {
 /// Receives streams until it is told to stop, or one.
 pub fn recv(args: &Args) -> anyhow::Result<ExitCode> {
     let key = args.key.as_deref().map(keys::station_key).transpose();
-    let key = key.map_err(|error| failed(lasthop_agents::tunnel::Error::from(error)))?.map(|(_, key)| key);
-    let stop = ap::stop_on_signals()?;
+    let key = key.map_err(failed)?.map(|(_, key)| key);
+    let stop = service::stop_on_signals()?;
     let mut inbound =
         Inbound::bind(&InboundOptions { bind: args.bind, key, patience: args.patience }).map_err(failed)?;
     let once = args.once || args.out.is_some();

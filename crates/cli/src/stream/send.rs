@@ -5,8 +5,8 @@ use crate::{INTERRUPTED, flag, note};
 use anyhow::Context as _;
 use clap::Args as ClapArgs;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser as _};
-use lasthop_agents::ap;
 use lasthop_agents::endpoint::{Digest, Failure, Law, Outbound, OutboundOptions, laws};
+use lasthop_agents::service;
 use lasthop_agents::service::clock;
 use lasthop_agents::tunnel::keys;
 use lasthop_units::{Bytes, Span, Time};
@@ -138,14 +138,9 @@ fn come(read: io::Result<usize>) -> io::Result<Option<usize>> {
 /// Sends one stream.
 pub fn send(args: &Args) -> anyhow::Result<ExitCode> {
     let mut source = Source::open(args)?;
-    let key = args
-        .key
-        .as_deref()
-        .map(keys::station_key)
-        .transpose()
-        .map_err(|error| failed(lasthop_agents::tunnel::Error::from(error)))?;
+    let key = args.key.as_deref().map(keys::station_key).transpose().map_err(failed)?;
     let to = args.to.resolve()?[0];
-    let stop = ap::stop_on_signals()?;
+    let stop = service::stop_on_signals()?;
     let options = OutboundOptions {
         law: args.law.clone(),
         key: key.map(|(_, key)| key),

@@ -588,7 +588,7 @@ fn a_closing_driver_is_retried_with_backoff_and_stops_are_seen() {
 mod full_table {
     use super::*;
     use crate::ap::kernel::{Direction, Load, Rewriter};
-    use crate::ap::privileges;
+    use crate::service::privileges;
     use lasthop_laws::oal::{AccessPoint, Params};
     use lasthop_units::Rate;
     use lasthop_wire::ip::Ecn;
@@ -615,7 +615,7 @@ mod full_table {
 
         fn heartbeat(&self, now: Time) -> Result<(), Error> {
             self.set_test_time(now);
-            Rewriter::heartbeat(self, now)
+            Ok(Rewriter::heartbeat(self, now)?)
         }
 
         fn sees_all(&self) -> Result<(), Error> {
@@ -623,7 +623,7 @@ mod full_table {
         }
 
         fn events(&self, into: &mut Vec<Event>) -> Result<bool, Error> {
-            Rewriter::events(self, into)
+            Ok(Rewriter::events(self, into)?)
         }
 
         fn missed(&self) -> u64 {

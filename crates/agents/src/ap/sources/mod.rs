@@ -8,9 +8,10 @@ mod radio;
 mod wide;
 
 use super::Error;
-use super::clock::now;
-use super::device::Device;
+use crate::service::clock::monotonic_now;
+use crate::service::device::Device;
 use crate::service::driver::DriverSource;
+use crate::service::system;
 use lasthop_signals::{ChannelTime, HopReport, Node, QueueReport, StationReport};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use lasthop_wire::driver::Record;
@@ -45,16 +46,15 @@ impl Kernel {
     /// The counters of an interface.
     ///
     /// # Errors
-    /// [`Error::System`] if the kernel does not answer; [`Error::NotAccessPoint`], [`Error::NoQueue`] if nothing can be
+    /// [`Error::Service`] if the kernel does not answer; [`Error::NotAccessPoint`], [`Error::NoQueue`] if nothing can be
     /// known of the interface's hop.
     pub(crate) fn open(iface: &str, device: &Device) -> Result<Kernel, Error> {
-        let failed = |what| move |source| Error::System { what, source };
-        let mut qdiscs = Qdiscs::open(device.index).map_err(failed("rtnetlink"))?;
-        let queues = qdiscs.read().map_err(failed("the interface's qdiscs (rtnetlink)"))?;
-        let radio = Radio::open(device.index.unsigned_abs()).map_err(failed("the interface's radio (nl80211)"))?;
+        let mut qdiscs = Qdiscs::open(device.index).map_err(system("rtnetlink"))?;
+        let queues = qdiscs.read().map_err(system("the interface's qdiscs (rtnetlink)"))?;
+        let radio = Radio::open(device.index.unsigned_abs()).map_err(system("the interface's radio (nl80211)"))?;
         let (radio, tells) = match radio {
             Some((mut radio, interface)) if interface.kind == Some(Interface::ACCESS_POINT) => {
-                let look = radio.look(Span::ZERO).map_err(failed("the interface's stations (nl80211)"))?;
+                let look = radio.look(Span::ZERO).map_err(system("the interface's stations (nl80211)"))?;
                 if !look.own_queues && !queues.holds_packets() {
                     return Err(Error::NoQueue { iface: iface.to_owned() });
                 }
@@ -65,7 +65,7 @@ impl Kernel {
             None if !queues.holds_packets() => return Err(Error::NoQueue { iface: iface.to_owned() }),
             None => (None, format!("its qdisc {}: backlog, drops, what it sends", queues.kind)),
         };
-        let now = now();
+        let now = monotonic_now();
         Ok(Kernel { radio, qdiscs, began: now, next: now, tells })
     }
 
@@ -102,20 +102,20 @@ impl Kernel {
 
 impl DriverSource for Kernel {
     fn newest(&mut self, patience: Span) -> io::Result<Option<Record>> {
-        let wait = self.next.since(now());
+        let wait = self.next.since(monotonic_now());
         std::thread::sleep(wait.min(patience).into());
         if wait > patience {
             return Ok(None);
         }
-        let at = now();
+        let at = monotonic_now();
         let record = self.look(at)?;
-        let took = now().since(at);
+        let took = monotonic_now().since(at);
         self.next = (self.next + INTERVAL).max(at + took + (took * (SHARE - 1)).min(PAUSE));
         Ok(Some(record))
     }
 
     fn reconnect(&mut self) -> io::Result<()> {
-        self.next = now();
+        self.next = monotonic_now();
         self.look(self.next).map(|_| ())
     }
 

@@ -1,9 +1,12 @@
-//! How `lasthop status` asks an agent that runs: it calls the claim of the interface (`owner`), and the agent writes its status and hangs up.
+//! How another process asks an agent that runs for its status: it calls the claim of the interface ([`owner`]), and the
+//! agent writes its status and hangs up.
 
-use super::status::Status;
-use super::{Error, device, owner};
+use super::error::{Error, system};
+use super::{device, owner};
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, send};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::io::{self, Read as _};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
@@ -14,19 +17,18 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// Octets of an answer that is read at most: a thousand stations have a tenth of this.
 const LONGEST: u64 = 4 << 20;
 
-/// Asks the agent on an interface of this network namespace; `None` if there is none.
+/// Asks the agent of a kind on an interface of this network namespace; `None` if there is none.
 ///
 /// # Errors
 /// [`Error::NoInterface`]; [`Error::System`] if it does not answer within three seconds, or not as an agent does: one of another version,
 /// one that is stopped, or one of another user's that does not answer us.
-pub fn ask(iface: &str) -> Result<Option<Status>, Error> {
+pub(crate) fn ask<Status: DeserializeOwned>(kind: &str, iface: &str) -> Result<Option<Status>, Error> {
     let device = device::find(iface)?;
-    let failed = |source| Error::System { what: "the agent's answer", source };
-    let Some(stream) = owner::call(owner::AP, device.index).map_err(failed)? else { return Ok(None) };
-    read(stream).map(Some).map_err(failed)
+    let call = owner::call(kind, device.index);
+    call.and_then(|stream| stream.map(read).transpose()).map_err(system("the agent's answer"))
 }
 
-fn read(mut stream: UnixStream) -> io::Result<Status> {
+fn read<Status: DeserializeOwned>(mut stream: UnixStream) -> io::Result<Status> {
     #[allow(clippy::disallowed_methods, reason = "somebody waits for an answer")]
     let now = Instant::now;
     let deadline = now() + PATIENCE;
@@ -53,7 +55,7 @@ fn read(mut stream: UnixStream) -> io::Result<Status> {
 }
 
 /// Answers all callers, without waiting for any of them: what does not fit into a socket's buffer is not sent.
-pub(super) fn answer(claim: &owner::Claim, status: &dyn Fn() -> Status) {
+pub(crate) fn answer<Status: Serialize>(claim: &owner::Claim, status: impl Fn() -> Status) {
     while let Some(asker) = claim.asker() {
         let Ok(text) = serde_json::to_vec(&status()) else { return };
         let mut rest = &text[..];

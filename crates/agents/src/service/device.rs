@@ -1,6 +1,6 @@
 //! An interface of this network namespace.
 
-use super::Error;
+use super::error::{Error, system};
 use nix::net::if_::if_nametoindex;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use std::io;
@@ -22,7 +22,7 @@ const ARPHRD_RAWIP: u16 = 519;
 pub(crate) fn find(name: &str) -> Result<Device, Error> {
     let missing = || Error::NoInterface { name: name.to_owned() };
     let index = if_nametoindex(name).ok().and_then(|index| i32::try_from(index).ok()).ok_or_else(missing)?;
-    let arphrd = link_type(name).map_err(|source| Error::System { what: "the interface's type", source })?;
+    let arphrd = link_type(name).map_err(system("the interface's type"))?;
     let link_len = match arphrd {
         libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK => 14,
         libc::ARPHRD_NONE | ARPHRD_RAWIP => 0,

@@ -9,7 +9,7 @@ const HEADER_LEN: usize = 16;
 const TCMSG_LEN: usize = 20;
 
 /// How many filters stand under `parent` (a clsact side) of an interface.
-pub(super) fn filters(ifindex: i32, parent: u32) -> io::Result<usize> {
+pub(super) fn count(ifindex: i32, parent: u32) -> io::Result<usize> {
     let fd = socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkRoute)?;
     let mut request = Vec::with_capacity(HEADER_LEN + TCMSG_LEN);
     request.extend_from_slice(&((HEADER_LEN + TCMSG_LEN) as u32).to_ne_bytes());

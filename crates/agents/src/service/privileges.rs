@@ -1,6 +1,6 @@
 //! Giving up what is not needed any more.
 
-use super::Error;
+use super::error::Error;
 use nix::unistd::{Gid, Uid, User, getresgid, getresuid, setgroups, setresgid, setresuid};
 use std::io;
 use std::path::Path;
@@ -36,6 +36,12 @@ pub(crate) fn has(capability: u32) -> bool {
     get().is_ok_and(|words| words[capability as usize / 32].effective >> (capability % 32) & 1 == 1)
 }
 
+/// True if the calling thread may load any eBPF program.
+#[cfg(feature = "bpf")]
+pub(crate) fn may_load() -> bool {
+    has(SYS_ADMIN) || has(BPF) && has(PERFMON)
+}
+
 /// Leaves the calling thread with at most `keep`, for good: no program that it starts can regain anything either.
 /// Its user stays the same, so that files of that user stay writable.
 ///
@@ -67,6 +73,15 @@ pub(crate) fn become_with(account: Option<&Account>, keep: &[u32]) -> Result<(),
     nix::sys::prctl::set_keepcaps(true).map_err(|error| Error::Privileges(error.into()))?;
     account.map_or(Ok(()), Account::assume)?;
     drop_all_but(keep)
+}
+
+/// Makes the process that of `user`, if there is one, and leaves the calling thread without any privilege, for good.
+///
+/// # Errors
+/// [`Error::Become`], [`Error::Privileges`].
+pub(crate) fn drop_all(user: Option<&Account>) -> Result<(), Error> {
+    user.map_or(Ok(()), Account::assume)?;
+    drop_all_but(&[])
 }
 
 /// The user that the process is to become, found while nothing has been opened yet.

@@ -5,7 +5,7 @@
 //! that is only stopped keeps it. Names are free to everybody: whoever takes one keeps agents from beginning, but what is to be cleaned
 //! up is left to root and the same user alone.
 
-use super::Error;
+use super::error::{Error, system};
 use nix::errno::Errno;
 use nix::sys::socket::sockopt::PeerCredentials;
 use nix::sys::socket::{
@@ -16,10 +16,6 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
-/// The kind of an access point's agent.
-pub(crate) const AP: &str = "ap";
-/// The kind of a relay.
-pub(crate) const RELAY: &str = "relay";
 /// Callers that are looked at in one turn: the backlog, twice.
 const TURN: usize = 16;
 
@@ -75,7 +71,7 @@ fn is_ours(fd: &OwnedFd) -> bool {
 /// # Errors
 /// [`Error::Busy`] if a process that lives has it; [`Error::System`].
 pub(crate) fn claim(kind: &str, ifindex: i32) -> Result<Claim, Error> {
-    let failed = |errno: Errno| Error::System { what: "the claim of an interface", source: errno.into() };
+    let failed = system("the claim of an interface");
     let fd = unix().map_err(failed)?;
     match bind(fd.as_raw_fd(), &name(kind, ifindex).map_err(failed)?) {
         Ok(()) => {}
@@ -110,13 +106,15 @@ fn name(kind: &str, ifindex: i32) -> nix::Result<UnixAddr> {
 mod tests {
     use super::*;
 
+    const AP: &str = "ap";
+
     #[test]
     fn an_interface_is_one_agents_until_that_ends() {
         // No interface has such a number.
         let ifindex = i32::MAX - 7;
         assert!(!is_claimed(AP, ifindex));
         let first = claim(AP, ifindex).expect("nobody has it");
-        assert!(!is_claimed(RELAY, ifindex), "a relay beside it is another kind");
+        assert!(!is_claimed("relay", ifindex), "a relay beside it is another kind");
         for _ in 0..4 {
             assert!(is_claimed(AP, ifindex));
         }

@@ -3,7 +3,7 @@
 //! With it the kernel hands on several segments of one connection as a list behind the first, and lets them go again after the
 //! programs. The programs see, and rewrite, the first alone; 99 of 100 windows would pass as the station wrote them.
 
-use super::Error;
+use super::error::{Error, system};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -17,9 +17,8 @@ const NAME: &str = "rx-gro-list";
 /// # Errors
 /// [`Error::System`] if the kernel does not answer.
 pub(crate) fn is_on(iface: &str) -> Result<bool, Error> {
-    let failed = |source| Error::System { what: "the interface's offload features", source };
-    let answer = features(iface).map_err(failed);
-    answer.map(|features| features.is_some_and(|features| features.is_active()))
+    let features = features(iface).map_err(system("the interface's offload features"))?;
+    Ok(features.is_some_and(|features| features.is_active()))
 }
 
 /// Where the feature stands among an interface's features, and their states.

@@ -2,16 +2,18 @@
 //!
 //! A TCX link (Linux 6.6 and later) is a file descriptor: however its process dies, the kernel detaches. On older
 //! kernels a filter on the clsact qdisc outlives its process; it is removed on drop, at the next start and by
-//! [`super::clean`], and it passes everything untouched in the meantime, since nobody sends heartbeats.
+//! [`clean`], and it passes everything untouched in the meantime, since nobody sends heartbeats.
 
-use super::{Error, Method};
-use crate::service::bpf_links;
-use crate::service::said::Captured;
+use super::error::Error;
+use super::method::{Cleaned, Method};
+use super::program_info::program_info;
+use super::said::Captured;
+use super::{bpf_links, device, filters, owner, privileges};
 use libbpf_rs::libbpf_sys::{self, bpf_program};
 use libbpf_rs::{Link, TC_EGRESS, TC_INGRESS, TcAttachPoint, TcHook, TcHookBuilder};
 use std::io;
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 
 /// One attached program; dropping it detaches.
@@ -34,21 +36,21 @@ impl Attachment {
 
 /// The programs of one kind of agent.
 pub(crate) struct Family {
+    /// The kind, as it claims interfaces ([`owner`]).
+    pub(crate) kind: &'static str,
     /// Their names begin with this.
-    name_prefix: &'static [u8],
+    pub(crate) name_prefix: &'static [u8],
     /// Marks their filters among others. The program's name is checked too before anything is removed.
-    priority: u32,
+    pub(crate) priority: u32,
     /// Where they stand.
-    sides: &'static [(TcAttachPoint, u32)],
+    pub(crate) sides: &'static [Side],
 }
 
-const INGRESS: (TcAttachPoint, u32) = (TC_INGRESS, libbpf_sys::BPF_TCX_INGRESS);
-const EGRESS: (TcAttachPoint, u32) = (TC_EGRESS, libbpf_sys::BPF_TCX_EGRESS);
+/// A side of an interface, as clsact and as TCX have it.
+pub(crate) type Side = (TcAttachPoint, u32);
 
-/// Those of an access point's agent: ingress sees what comes from stations, egress what goes to them. The priority reads "LH".
-pub(super) static REWRITER: Family = Family { name_prefix: b"rwnd_", priority: 0x4c48, sides: &[INGRESS, EGRESS] };
-/// That of a relay. The priority reads "LR".
-pub(crate) static RELAY: Family = Family { name_prefix: b"relay_", priority: 0x4c52, sides: &[EGRESS] };
+pub(crate) const INGRESS: Side = (TC_INGRESS, libbpf_sys::BPF_TCX_INGRESS);
+pub(crate) const EGRESS: Side = (TC_EGRESS, libbpf_sys::BPF_TCX_EGRESS);
 
 impl Family {
     /// For filters on a qdisc that was made for them and goes with them.
@@ -207,7 +209,7 @@ fn possible_filters(family: &'static Family, ifindex: i32) -> impl Iterator<Item
 }
 
 /// Removes filters of earlier agents; gives how many there were.
-pub(crate) fn remove_filters(family: &'static Family, ifindex: i32) -> usize {
+fn remove_filters(family: &'static Family, ifindex: i32) -> usize {
     possible_filters(family, ifindex).filter(|filter| filter.is_present() && filter.remove()).count()
 }
 
@@ -217,16 +219,28 @@ fn is_qdisc_empty(ifindex: i32) -> bool {
     const INGRESS_PARENT: u32 = 0xffff_fff2;
     [INGRESS_PARENT, EGRESS_PARENT]
         .into_iter()
-        .all(|parent| super::netlink::filters(ifindex, parent).is_ok_and(|filters| filters == 0))
+        .all(|parent| filters::count(ifindex, parent).is_ok_and(|filters| filters == 0))
 }
 
-/// How many programs of an access point's agent are attached to an interface, by either method.
-pub fn attached(ifindex: i32) -> usize {
-    attached_of(&REWRITER, ifindex)
+/// Removes what agents of a kind that were killed have left on an interface, and counts what is attached still: an agent
+/// that lives keeps its TCX links.
+///
+/// # Errors
+/// [`Error::NoInterface`], [`Error::Permission`].
+pub(crate) fn clean(family: &'static Family, iface: &str) -> Result<Cleaned, Error> {
+    let ifindex = device::find(iface)?.index;
+    // Without these the kernel shows no programs, and "nothing found" would be no answer.
+    if !(privileges::has(privileges::NET_ADMIN) && privileges::has(privileges::SYS_ADMIN)) {
+        return Err(Error::Permission { what: "the eBPF programs on an interface" });
+    }
+    // What a living agent has attached is its own, however it has done that.
+    let claimed = owner::is_claimed(family.kind, ifindex);
+    let removed = if claimed { 0 } else { remove_filters(family, ifindex) };
+    Ok(Cleaned { removed, still_attached: attached(family, ifindex) })
 }
 
-/// As [`attached`], of any kind.
-pub(crate) fn attached_of(family: &'static Family, ifindex: i32) -> usize {
+/// How many programs of a kind are attached to an interface, by either method.
+pub(crate) fn attached(family: &'static Family, ifindex: i32) -> usize {
     let _quiet = Captured::begin();
     let tcx = |(_, side): &(_, u32)| {
         tcx_programs(ifindex, *side).map_or(0, |ids| ids.into_iter().filter(|id| is_ours(family, *id)).count())
@@ -236,7 +250,7 @@ pub(crate) fn attached_of(family: &'static Family, ifindex: i32) -> usize {
 }
 
 /// Identifiers of the programs on one side of an interface's TCX.
-pub(super) fn tcx_programs(ifindex: i32, side: u32) -> io::Result<Vec<u32>> {
+fn tcx_programs(ifindex: i32, side: u32) -> io::Result<Vec<u32>> {
     let mut ids = [0u32; 64];
     let mut opts = libbpf_sys::bpf_prog_query_opts {
         sz: size_of::<libbpf_sys::bpf_prog_query_opts>() as _,
@@ -269,17 +283,8 @@ fn is_ours(family: &Family, id: u32) -> bool {
     })
 }
 
-/// What the kernel tells of a program.
-pub(super) fn program_info(fd: BorrowedFd<'_>) -> io::Result<libbpf_sys::bpf_prog_info> {
-    let mut info = libbpf_sys::bpf_prog_info::default();
-    let mut len = size_of::<libbpf_sys::bpf_prog_info>() as u32;
-    // SAFETY: `info` has room for `len` octets.
-    let failed = unsafe { libbpf_sys::bpf_prog_get_info_by_fd(fd.as_raw_fd(), &mut info, &mut len) };
-    if failed == 0 { Ok(info) } else { Err(io::Error::from_raw_os_error(-failed)) }
-}
-
 /// True if the kernel knows TCX.
-pub(super) fn has_tcx() -> bool {
+pub(crate) fn has_tcx() -> bool {
     // The query of a device that does not exist fails differently if the kernel does not know the question.
     const LOOPBACK: i32 = 1;
     tcx_programs(LOOPBACK, libbpf_sys::BPF_TCX_INGRESS).is_ok()

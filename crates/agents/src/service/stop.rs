@@ -1,6 +1,6 @@
 //! How an agent is told to stop: by SIGINT, SIGTERM, or whoever holds its [`Stop`].
 
-use super::Error;
+use super::error::{Error, system};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -44,8 +44,7 @@ pub fn stop_on_signals() -> Result<&'static Stop, Error> {
     let action = SigAction::new(SigHandler::Handler(ask), SaFlags::empty(), SigSet::empty());
     for signal in [Signal::SIGINT, Signal::SIGTERM] {
         // SAFETY: the handler only adds to an atomic, which is safe in a signal handler.
-        unsafe { sigaction(signal, &action) }
-            .map_err(|error| Error::System { what: "signal handler", source: error.into() })?;
+        unsafe { sigaction(signal, &action) }.map_err(system("signal handler"))?;
     }
     Ok(&STOP)
 }
