@@ -14,20 +14,11 @@
 //! tc filters in hardware (flower with `skip_sw`, `act_ct`) are not looked for.
 
 use super::Error;
+use crate::service::netlink::{Netlink, Raw, next};
 use crate::service::{self, fraglist};
-use netlink_packet_core::{
-    NLM_F_DUMP, NLM_F_REQUEST, NetlinkDeserializable, NetlinkHeader, NetlinkMessage, NetlinkPayload,
-    NetlinkSerializable, NlaBuffer, NlasIterator, parse_string, parse_u32_be,
-};
-use nix::errno::Errno;
-use nix::sys::socket::sockopt::ReceiveTimeout;
-use nix::sys::socket::{
-    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, recv, sendto, setsockopt, socket,
-};
-use nix::sys::time::{TimeVal, TimeValLike};
-use std::convert::Infallible;
+use netlink_packet_core::{NLM_F_DUMP, NlaBuffer, NlasIterator, parse_string, parse_u32_be};
 use std::fmt;
-use std::os::fd::AsRawFd;
+use std::io;
 use std::path::Path;
 
 /// Something that may carry packets past the programs.
@@ -102,10 +93,10 @@ pub fn find(iface: Option<&str>) -> Result<Vec<Bypass>, service::Error> {
 }
 
 /// For `map_err`: what nf_tables refuses.
-pub(super) fn refusal(what: &'static str) -> impl FnOnce(Errno) -> service::Error {
-    move |errno| match errno {
-        Errno::EPERM => service::Error::Permission { what },
-        other => service::system(what)(other),
+pub(super) fn refusal(what: &'static str) -> impl FnOnce(io::Error) -> service::Error {
+    move |error| match error.raw_os_error() {
+        Some(libc::EPERM) => service::Error::Permission { what },
+        _ => service::system(what)(error),
     }
 }
 
@@ -167,30 +158,18 @@ fn accelerators(modules: &Path) -> impl Iterator<Item = Bypass> {
 }
 
 /// All flow tables; none where the kernel knows no nf_tables.
-fn flowtables() -> nix::Result<Vec<Flowtable>> {
-    let unknown = |errno: &Errno| {
-        matches!(
-            errno,
-            Errno::EPROTONOSUPPORT | Errno::EAFNOSUPPORT | Errno::EINVAL | Errno::EOPNOTSUPP | Errno::ENOENT
-        )
-    };
-    match ask() {
-        Err(errno) if unknown(&errno) => Ok(Vec::new()),
-        result => result,
-    }
-}
-
-fn ask() -> nix::Result<Vec<Flowtable>> {
-    let fd = socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkNetFilter)?;
-    // The kernel answers at once or never.
-    setsockopt(&fd, ReceiveTimeout, &TimeVal::seconds(1))?;
-    sendto(fd.as_raw_fd(), &request(), &NetlinkAddr::new(0, 0), MsgFlags::empty())?;
-    let (mut found, mut buffer) = (Vec::new(), vec![0; 65_536]);
-    loop {
-        let len = recv(fd.as_raw_fd(), &mut buffer, MsgFlags::empty())?;
-        if take(&buffer[..len], &mut found)? == End::Yes {
-            return Ok(found);
-        }
+fn flowtables() -> io::Result<Vec<Flowtable>> {
+    const UNKNOWN: [libc::c_int; 5] =
+        [libc::EPROTONOSUPPORT, libc::EAFNOSUPPORT, libc::EINVAL, libc::EOPNOTSUPP, libc::ENOENT];
+    let mut found = Vec::new();
+    let asked = Netlink::open(libc::NETLINK_NETFILTER).and_then(|mut netlink| {
+        netlink.ask(Raw { kind: GET, body: vec![0; GENERIC_LEN] }, NLM_F_DUMP, |answer| {
+            found.extend(answer.ok().filter(|answer| answer.kind == NEW).and_then(|answer| flowtable(&answer.body)));
+        })
+    });
+    match asked {
+        Err(error) if error.raw_os_error().is_some_and(|code| UNKNOWN.contains(&code)) => Ok(Vec::new()),
+        asked => asked.map(|()| found),
     }
 }
 
@@ -199,6 +178,8 @@ const NEW: u16 = NFTABLES << 8 | 22;
 const GET: u16 = NFTABLES << 8 | 23;
 /// `NFNL_SUBSYS_NFTABLES`.
 const NFTABLES: u16 = 10;
+/// `struct nlmsghdr`.
+const HEADER_LEN: usize = 16;
 /// `struct nfgenmsg`: family, version, resource.
 const GENERIC_LEN: usize = 4;
 /// `NFTA_FLOWTABLE_…`.
@@ -212,41 +193,14 @@ const DEVICE_NAME: u16 = 1;
 /// `NFT_FLOWTABLE_HW_OFFLOAD`.
 const IN_HARDWARE: u32 = 1;
 
-fn request() -> Vec<u8> {
-    let mut header = NetlinkHeader::default();
-    header.flags = NLM_F_REQUEST | NLM_F_DUMP;
-    let mut message =
-        NetlinkMessage::new(header, NetlinkPayload::from(Message { kind: GET, body: vec![0; GENERIC_LEN] }));
-    message.finalize();
-    let mut bytes = vec![0; message.buffer_len()];
-    message.serialize(&mut bytes);
-    bytes
-}
-
-#[derive(PartialEq, Eq, Debug)]
-pub(super) enum End {
-    Yes,
-    No,
-}
-
 /// Takes in the messages of one datagram; what makes no sense ends it.
-pub(super) fn take(mut bytes: &[u8], found: &mut Vec<Flowtable>) -> nix::Result<End> {
-    while let Ok(message) = NetlinkMessage::<Message>::deserialize(bytes) {
-        let len = message.header.length as usize;
-        match message.payload {
-            NetlinkPayload::InnerMessage(Message { kind: NEW, body }) => found.extend(flowtable(&body)),
-            NetlinkPayload::Done(_) => return Ok(End::Yes),
-            NetlinkPayload::Error(error) => {
-                return error.code.map_or(Ok(End::Yes), |code| Err(Errno::from_raw(code.get().saturating_neg())));
-            }
-            _ => {}
-        }
-        match bytes.get(len.next_multiple_of(4)..) {
-            Some(rest) if len > 0 && !rest.is_empty() => bytes = rest,
-            _ => return Ok(End::No),
+pub(super) fn take(mut datagram: &[u8], found: &mut Vec<Flowtable>) {
+    while let Ok(Some(message)) = next(&mut datagram) {
+        let (header, body) = message.split_at(HEADER_LEN);
+        if header[4..6] == NEW.to_ne_bytes() {
+            found.extend(flowtable(body));
         }
     }
-    Ok(End::No)
 }
 
 /// A flow table, as nf_tables tells it.
@@ -302,41 +256,6 @@ fn attributes(bytes: &[u8]) -> impl Iterator<Item = NlaBuffer<&[u8]>> {
     NlasIterator::new(bytes).map_while(Result::ok)
 }
 
-/// A message of nf_tables as it is.
-#[derive(Debug)]
-struct Message {
-    kind: u16,
-    body: Vec<u8>,
-}
-
-impl NetlinkDeserializable for Message {
-    type Error = Infallible;
-
-    fn deserialize(header: &NetlinkHeader, body: &[u8]) -> Result<Message, Infallible> {
-        Ok(Message { kind: header.message_type, body: body.to_vec() })
-    }
-}
-
-impl NetlinkSerializable for Message {
-    fn message_type(&self) -> u16 {
-        self.kind
-    }
-
-    fn buffer_len(&self) -> usize {
-        self.body.len()
-    }
-
-    fn serialize(&self, buffer: &mut [u8]) {
-        buffer.copy_from_slice(&self.body);
-    }
-}
-
-impl From<Message> for NetlinkPayload<Message> {
-    fn from(message: Message) -> NetlinkPayload<Message> {
-        NetlinkPayload::InnerMessage(message)
-    }
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
@@ -364,11 +283,9 @@ pub(super) mod tests {
             attribute(3 | 0x8000, &[attribute(1, &0u32.to_be_bytes()), device].concat()),
         ]
         .concat();
-        let mut message = NetlinkMessage::new(NetlinkHeader::default(), Message { kind: NEW, body }.into());
-        message.finalize();
-        let mut bytes = vec![0; message.buffer_len()];
-        message.serialize(&mut bytes);
-        bytes
+        let len = (HEADER_LEN + body.len()) as u32;
+        // Length, type; flags, sequence number and port are of no interest.
+        [&len.to_ne_bytes()[..], &NEW.to_ne_bytes(), &[0; 10], &body].concat()
     }
 
     fn passing(below: Option<&str>, family: &'static str, table: &str, name: &str) -> Bypass {
@@ -385,7 +302,7 @@ pub(super) mod tests {
             told(2, "mine", "counted", 2),
             told(10, "six", "ft6", 3),
         ];
-        assert_eq!(take(&several.concat(), &mut tables), Ok(End::No));
+        take(&several.concat(), &mut tables);
         assert_eq!(tables.len(), 4);
         let bypasses = |lower: &[&str]| -> Vec<Bypass> {
             let lower: Vec<String> = lower.iter().map(|name| (*name).to_owned()).collect();
@@ -477,7 +394,7 @@ pub(super) mod tests {
     proptest! {
         #[test]
         fn no_octets_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            drop(take(&bytes, &mut Vec::new()));
+            take(&bytes, &mut Vec::new());
             drop(flowtable(&bytes));
         }
     }

@@ -31,7 +31,7 @@ impl OffloadMonitor {
         let events = match subscribe() {
             Ok(fd) => Some(fd),
             Err(Errno::EPROTONOSUPPORT | Errno::EAFNOSUPPORT) => None,
-            Err(errno) => return Err(offload::refusal("events of nf_tables")(errno).into()),
+            Err(errno) => return Err(offload::refusal("events of nf_tables")(errno.into()).into()),
         };
         Ok(OffloadMonitor { iface: iface.to_owned(), events })
     }
@@ -77,9 +77,7 @@ fn drain(events: &OwnedFd, tables: &mut Vec<Flowtable>) -> nix::Result<()> {
     let mut buffer = vec![0; 65_536];
     for _ in 0..BUDGET {
         match recv(events.as_raw_fd(), &mut buffer, MsgFlags::empty()) {
-            Ok(len) => {
-                offload::take(&buffer[..len], tables)?;
-            }
+            Ok(len) => offload::take(&buffer[..len], tables),
             Err(Errno::EAGAIN) => return Ok(()),
             Err(Errno::EINTR) => {}
             Err(other) => return Err(other),

@@ -1,12 +1,11 @@
 //! Where packets to an address go, as the kernel would route them (`RTM_GETROUTE` of rtnetlink(7)).
 
-use netlink_packet_core::{NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
+use crate::service::netlink::{Netlink, invalid};
+use netlink_packet_core::NLM_F_ACK;
 use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteType};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
-use socket2::{Domain, Protocol, Socket, Type};
-use std::io::{self, Read};
+use std::io;
 use std::net::IpAddr;
-use std::time::Duration;
 
 /// True if packets to an address stay on this machine: it is one of any interface, of a range that is local, or a broadcast address.
 /// Where there is no way the answer is no: no connection will be made either. Where the kernel does not answer it is yes, for nobody can
@@ -34,26 +33,14 @@ fn kind(address: IpAddr) -> io::Result<RouteType> {
     question.header.address_family = family;
     question.header.destination_prefix_length = bits;
     question.attributes = vec![RouteAttribute::Destination(destination)];
-    let mut header = NetlinkHeader::default();
-    header.flags = NLM_F_REQUEST;
-    let mut request = NetlinkMessage::new(header, NetlinkPayload::from(RouteNetlinkMessage::GetRoute(question)));
-    request.finalize();
-    let mut bytes = vec![0; request.buffer_len()];
-    request.serialize(&mut bytes);
-
-    // A question a socket: what it receives is the answer.
-    let mut socket = Socket::new(Domain::from(libc::AF_NETLINK), Type::RAW, Some(Protocol::from(libc::NETLINK_ROUTE)))?;
-    socket.set_read_timeout(Some(Duration::from_secs(1)))?;
-    socket.send(&bytes)?;
-    let mut answer = [0; 8192];
-    let len = socket.read(&mut answer)?;
-    let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer[..len])
-        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
-    match answer.payload {
-        NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewRoute(route)) => Ok(route.header.kind),
-        NetlinkPayload::Error(error) => Err(error.to_io()),
-        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "no route, and no error")),
-    }
+    let mut kind = Err(invalid(&"no route, and no error"));
+    let question = RouteNetlinkMessage::GetRoute(question);
+    Netlink::open(libc::NETLINK_ROUTE)?.ask(question, NLM_F_ACK, |answer| match answer {
+        Ok(RouteNetlinkMessage::NewRoute(route)) => kind = Ok(route.header.kind),
+        Ok(_) => {}
+        Err(error) => kind = Err(invalid(&error)),
+    })?;
+    kind
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use netlink_packet_core::{
     NLM_F_REQUEST, NetlinkDeserializable, NetlinkHeader, NetlinkMessage, NetlinkPayload, NetlinkSerializable,
 };
 use socket2::{Domain, Protocol, Socket, Type};
+use std::convert::Infallible;
 use std::fmt::Display;
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
@@ -74,6 +75,41 @@ impl Netlink {
                 }
             }
         }
+    }
+}
+
+/// A message as it is: its type, and what follows its header.
+#[derive(Debug)]
+pub(crate) struct Raw {
+    pub(crate) kind: u16,
+    pub(crate) body: Vec<u8>,
+}
+
+impl NetlinkSerializable for Raw {
+    fn message_type(&self) -> u16 {
+        self.kind
+    }
+
+    fn buffer_len(&self) -> usize {
+        self.body.len()
+    }
+
+    fn serialize(&self, buffer: &mut [u8]) {
+        buffer.copy_from_slice(&self.body);
+    }
+}
+
+impl NetlinkDeserializable for Raw {
+    type Error = Infallible;
+
+    fn deserialize(header: &NetlinkHeader, body: &[u8]) -> Result<Raw, Infallible> {
+        Ok(Raw { kind: header.message_type, body: body.to_vec() })
+    }
+}
+
+impl From<Raw> for NetlinkPayload<Raw> {
+    fn from(message: Raw) -> NetlinkPayload<Raw> {
+        NetlinkPayload::InnerMessage(message)
     }
 }
 

@@ -1,20 +1,13 @@
 //! A wireless interface as nl80211 shows it: its stations, and how its channel is used.
 
 use super::wide::Wide;
-use crate::service::netlink::{Netlink, invalid};
+use crate::service::netlink::{Netlink, Raw, invalid};
 use lasthop_signals::{ChannelTime, Node, StationReport};
 use lasthop_units::{Bytes, Rate, Span};
 use lasthop_wire::nl80211::{self, Interface, Queues, Station, Survey};
-use netlink_packet_core::{NLM_F_ACK, NLM_F_DUMP, NetlinkDeserializable, NetlinkHeader, NetlinkSerializable};
+use netlink_packet_core::{NLM_F_ACK, NLM_F_DUMP};
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::io;
-
-/// A generic netlink message: family and body.
-struct Message {
-    family: u16,
-    body: Vec<u8>,
-}
 
 /// The radio behind an interface.
 #[derive(Debug)]
@@ -67,7 +60,7 @@ impl Radio {
     pub(crate) fn open(index: u32) -> io::Result<Option<(Radio, Interface)>> {
         let mut netlink = Netlink::open(libc::NETLINK_GENERIC)?;
         let mut family = None;
-        let question = Message { family: nl80211::CONTROLLER, body: nl80211::family_request() };
+        let question = Raw { kind: nl80211::CONTROLLER, body: nl80211::family_request() };
         let asked = netlink.ask(question, NLM_F_ACK, |answer| {
             family = family.or(answer.ok().and_then(|answer| nl80211::family(&answer.body).ok().flatten()));
         });
@@ -78,7 +71,7 @@ impl Radio {
         }
         let Some(family) = family else { return Ok(None) };
         let mut interface = Interface::default();
-        let question = Message { family, body: nl80211::interface_request(index) };
+        let question = Raw { kind: family, body: nl80211::interface_request(index) };
         let asked = netlink.ask(question, NLM_F_ACK, |answer| {
             if let Ok(parsed) = answer.map_or(Ok(Interface::default()), |answer| Interface::parse(&answer.body)) {
                 interface = Interface {
@@ -111,7 +104,7 @@ impl Radio {
     /// The channel that the radio is on.
     fn survey(&mut self) -> io::Result<Option<Survey>> {
         let mut used = None;
-        let question = Message { family: self.family, body: nl80211::survey_request(self.index) };
+        let question = Raw { kind: self.family, body: nl80211::survey_request(self.index) };
         let asked = self.netlink.ask(question, NLM_F_DUMP, |answer| {
             let survey = answer.ok().and_then(|answer| Survey::parse(&answer.body).ok());
             used = used.or(survey.filter(|survey| survey.in_use));
@@ -136,7 +129,7 @@ impl Radio {
         }
         let mut stations = Vec::new();
         let mut unreadable = None;
-        let question = Message { family: self.family, body: nl80211::station_request(self.index) };
+        let question = Raw { kind: self.family, body: nl80211::station_request(self.index) };
         self.netlink.ask(question, NLM_F_DUMP, |answer| match answer.map(|answer| Station::parse(&answer.body)) {
             Ok(Ok(station)) => stations.extend(station),
             Ok(Err(error)) => unreadable = Some(invalid(&error)),
@@ -211,34 +204,6 @@ impl Known {
             tx_ppdus: None,
             phy_rate: station.tx_rate.unwrap_or(Rate::ZERO),
         }
-    }
-}
-
-impl NetlinkSerializable for Message {
-    fn message_type(&self) -> u16 {
-        self.family
-    }
-
-    fn buffer_len(&self) -> usize {
-        self.body.len()
-    }
-
-    fn serialize(&self, buffer: &mut [u8]) {
-        buffer.copy_from_slice(&self.body);
-    }
-}
-
-impl NetlinkDeserializable for Message {
-    type Error = Infallible;
-
-    fn deserialize(header: &NetlinkHeader, payload: &[u8]) -> Result<Message, Infallible> {
-        Ok(Message { family: header.message_type, body: payload.to_vec() })
-    }
-}
-
-impl From<Message> for netlink_packet_core::NetlinkPayload<Message> {
-    fn from(message: Message) -> Self {
-        netlink_packet_core::NetlinkPayload::InnerMessage(message)
     }
 }
 
