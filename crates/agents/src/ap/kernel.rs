@@ -8,6 +8,7 @@ use crate::service::attach::{self, Attachment, EGRESS, Family, INGRESS};
 use crate::service::program_info::run_time;
 use crate::service::said::Captured;
 use crate::service::shared_memory::{shared, shared32};
+use crate::service::skeleton::{room, skeleton};
 use crate::service::{Error, Method, system};
 use lasthop_laws::oal::rwnd::Flow;
 use lasthop_laws::oal::rwnd::ways::WAYS;
@@ -17,16 +18,10 @@ use libbpf_rs::{AsRawLibbpf, MapCore, MapFlags, ProgramInput};
 use nix::time::{ClockId, clock_getres};
 use std::cell::{Cell, RefCell};
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-#[allow(clippy::undocumented_unsafe_blocks, clippy::all, missing_docs, unsafe_op_in_unsafe_fn)]
-mod skeleton {
-    include!(concat!(env!("OUT_DIR"), "/rwnd.skel.rs"));
-}
-
-use skeleton::{RwndSkel, RwndSkelBuilder};
+skeleton!("rwnd", RwndSkel, RwndSkelBuilder);
 
 /// How the program is loaded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,9 +81,7 @@ impl Rewriter {
     pub fn load(load: Load) -> Result<Rewriter, Error> {
         let said = Captured::begin();
         let failed = |error| said.refusal(error);
-        // The skeleton borrows its object for as long as it lives. A few octets a load are the price of owning both.
-        let object = Box::leak(Box::new(MaybeUninit::uninit()));
-        let mut open = RwndSkelBuilder::default().open(object).map_err(failed)?;
+        let mut open = RwndSkelBuilder::default().open(room()).map_err(failed)?;
         let ethernet = load.link_len > 0;
         open.progs.rwnd_uplink.set_autoload(ethernet);
         open.progs.rwnd_downlink.set_autoload(ethernet);

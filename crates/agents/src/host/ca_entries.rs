@@ -71,16 +71,11 @@ mod counter {
     use super::{ByCookie, CaEntries, Error};
     use crate::service::privileges;
     use crate::service::said::Captured;
+    use crate::service::skeleton::{room, skeleton};
     use libbpf_rs::skel::{OpenSkel, SkelBuilder};
     use libbpf_rs::{Link, MapCore, MapFlags};
-    use std::mem::MaybeUninit;
 
-    #[allow(clippy::undocumented_unsafe_blocks, clippy::all, missing_docs, unsafe_op_in_unsafe_fn)]
-    mod skeleton {
-        include!(concat!(env!("OUT_DIR"), "/cong_state.skel.rs"));
-    }
-
-    use skeleton::{CongStateSkel, CongStateSkelBuilder};
+    skeleton!("cong_state", CongStateSkel, CongStateSkelBuilder);
 
     /// Counts for as long as it lives.
     pub struct CaCounter {
@@ -107,8 +102,7 @@ mod counter {
                 };
                 Error::NotCounting { why }
             };
-            let object = Box::leak(Box::new(MaybeUninit::uninit()));
-            let skeleton = CongStateSkelBuilder::default().open(object).and_then(OpenSkel::load).map_err(failed)?;
+            let skeleton = CongStateSkelBuilder::default().open(room()).and_then(OpenSkel::load).map_err(failed)?;
             let link = skeleton.progs.cong_state.attach().map_err(failed)?;
             Ok(CaCounter { _link: link, skeleton })
         }

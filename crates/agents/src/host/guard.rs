@@ -9,6 +9,7 @@ use super::error::Error;
 use crate::service::program_info::run_time;
 use crate::service::said::Captured;
 use crate::service::shared_memory::shared;
+use crate::service::skeleton::{room, skeleton};
 use crate::service::{bpf_links, cgroup, netns};
 use lasthop_laws::Bounds;
 use lasthop_units::{Span, Time};
@@ -16,16 +17,10 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::mem::MaybeUninit;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-#[allow(clippy::undocumented_unsafe_blocks, clippy::all, missing_docs, unsafe_op_in_unsafe_fn)]
-mod skeleton {
-    include!(concat!(env!("OUT_DIR"), "/bounds.skel.rs"));
-}
-
-use skeleton::{BoundsSkel, BoundsSkelBuilder};
+skeleton!("bounds", BoundsSkel, BoundsSkelBuilder);
 
 /// What is told of a kernel without struct_ops.
 const LESSER: &str = "upper bounds only, by a clamp that acts once a round trip: bounds in full need struct_ops and CUBIC's kernel \
@@ -66,8 +61,7 @@ impl Guard {
         let directory = cgroup::open(cgroup)?;
         let said = Captured::begin();
         let failed = |error| Error::Load { explained: said.explain(&error) };
-        let object = Box::leak(Box::new(MaybeUninit::uninit()));
-        let mut open = BoundsSkelBuilder::default().open(object).map_err(failed)?;
+        let mut open = BoundsSkelBuilder::default().open(room()).map_err(failed)?;
         let name = name();
         let constants = open.maps.rodata_data.as_deref_mut().expect("the programs have constants");
         constants.netns = netns::cookie()?;

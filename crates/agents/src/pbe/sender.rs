@@ -9,20 +9,15 @@ use crate::service::privileges::Account;
 use crate::service::program_info::run_time;
 use crate::service::said::Captured;
 use crate::service::shared_memory::shared;
+use crate::service::skeleton::{room, skeleton};
 use crate::service::{Stop, bpf_links, cgroup, netns};
 use lasthop_units::Span;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{ErrorKind, Link};
-use std::mem::MaybeUninit;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-#[allow(clippy::undocumented_unsafe_blocks, clippy::all, missing_docs, unsafe_op_in_unsafe_fn)]
-mod skeleton {
-    include!(concat!(env!("OUT_DIR"), "/pbe_sender.skel.rs"));
-}
-
-use skeleton::{PbeSenderSkel, PbeSenderSkelBuilder};
+skeleton!("pbe_sender", PbeSenderSkel, PbeSenderSkelBuilder);
 
 /// How often it is looked whether the programs are where they were left.
 const LOOK: Duration = Duration::from_millis(200);
@@ -49,8 +44,7 @@ impl Sender {
             let needs = "it needs struct_ops, BTF and BBR's kernel functions (Linux 6.10 with CONFIG_TCP_CONG_BBR)";
             Error::Load { explained: format!("{}\n{needs}", said.explain(&error)) }
         };
-        let object = Box::leak(Box::new(MaybeUninit::uninit()));
-        let mut open = PbeSenderSkelBuilder::default().open(object).map_err(failed)?;
+        let mut open = PbeSenderSkelBuilder::default().open(room()).map_err(failed)?;
         let constants = open.maps.rodata_data.as_deref_mut().expect("the programs have constants");
         constants.netns = netns::cookie()?;
         constants.most = config.most.as_bps() / 8;

@@ -5,23 +5,18 @@ use super::error::Error;
 use super::flows::Value;
 use crate::service::said::Captured;
 use crate::service::shared_memory::shared;
+use crate::service::skeleton::{room, skeleton};
 use crate::service::{bpf_links, cgroup, netns};
 use lasthop_units::Time;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, RingBuffer, RingBufferBuilder};
 use std::cell::RefCell;
-use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-#[allow(clippy::undocumented_unsafe_blocks, clippy::all, missing_docs, unsafe_op_in_unsafe_fn)]
-mod skeleton {
-    include!(concat!(env!("OUT_DIR"), "/pbe_receiver.skel.rs"));
-}
-
-use skeleton::{PbeReceiverSkel, PbeReceiverSkelBuilder};
+skeleton!("pbe_receiver", PbeReceiverSkel, PbeReceiverSkelBuilder);
 
 /// Segments tell what is set here as long as this lives.
 pub(super) struct Teller {
@@ -46,8 +41,7 @@ impl Teller {
         let directory = cgroup::open(path)?;
         let said = Captured::begin();
         let failed = |error| Error::Load { explained: said.explain(&error) };
-        let object = Box::leak(Box::new(MaybeUninit::uninit()));
-        let mut open = PbeReceiverSkelBuilder::default().open(object).map_err(failed)?;
+        let mut open = PbeReceiverSkelBuilder::default().open(room()).map_err(failed)?;
         let constants = open.maps.rodata_data.as_deref_mut().expect("the programs have constants");
         constants.netns = netns::cookie()?;
         let skeleton = open.load().map_err(failed)?;

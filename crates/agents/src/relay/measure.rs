@@ -3,21 +3,16 @@
 use super::{MAX_DEVICES, Measured};
 use crate::service::said::Captured;
 use crate::service::shared_memory::{shared, shared32};
+use crate::service::skeleton::{room, skeleton};
 use crate::service::{Error, netns};
 use lasthop_signals::NodeDelay;
 use lasthop_units::{Span, Time};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, ProgramInput};
-use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-#[allow(clippy::undocumented_unsafe_blocks, clippy::all, missing_docs, unsafe_op_in_unsafe_fn)]
-mod skeleton {
-    include!(concat!(env!("OUT_DIR"), "/hop_delay.skel.rs"));
-}
-
+skeleton!("hop_delay", HopDelaySkel, HopDelaySkelBuilder);
 use skeleton::types::hop_delay;
-use skeleton::{HopDelaySkel, HopDelaySkelBuilder};
 
 /// Measures for as long as it lives.
 pub struct Measure {
@@ -74,8 +69,7 @@ impl Measure {
         assert!(devices.len() <= MAX_DEVICES, "checked by who asks");
         let said = Captured::begin();
         let failed = |error| said.refusal(error);
-        let object = Box::leak(Box::new(MaybeUninit::uninit()));
-        let mut open = HopDelaySkelBuilder::default().open(object).map_err(failed)?;
+        let mut open = HopDelaySkelBuilder::default().open(room()).map_err(failed)?;
         let constants = open.maps.rodata_data.as_deref_mut().expect("the programs have constants");
         constants.netns = netns::cookie()?;
         let skeleton = open.load().map_err(failed)?;

@@ -3,21 +3,16 @@
 use crate::service::attach::{self, Attachment, EGRESS, Family};
 use crate::service::said::Captured;
 use crate::service::shared_memory::{shared, shared32};
+use crate::service::skeleton::{room, skeleton};
 use crate::service::{Error, Method};
 use lasthop_units::{Span, Time};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{AsRawLibbpf, ProgramInput};
-use std::mem::MaybeUninit;
 use std::sync::atomic::Ordering;
 
-#[allow(clippy::undocumented_unsafe_blocks, clippy::all, missing_docs, unsafe_op_in_unsafe_fn)]
-mod skeleton {
-    include!(concat!(env!("OUT_DIR"), "/relay.skel.rs"));
-}
-
+skeleton!("relay", RelaySkel, RelaySkelBuilder);
 use super::{Counters, MAX_DEVICES, MAX_PORTS};
 use skeleton::types::relay_hop;
-use skeleton::{RelaySkel, RelaySkelBuilder};
 
 /// The program. The priority reads "LR".
 pub(super) static RELAY: Family = Family { kind: "relay", name_prefix: b"relay_", priority: 0x4c52, sides: &[EGRESS] };
@@ -47,9 +42,7 @@ impl Stamper {
         assert!(ports.len() <= MAX_PORTS, "checked by who asks");
         let said = Captured::begin();
         let failed = |error| said.refusal(error);
-        // The skeleton borrows its object for as long as it lives. A few octets a load are the price of owning both.
-        let object = Box::leak(Box::new(MaybeUninit::uninit()));
-        let mut open = RelaySkelBuilder::default().open(object).map_err(failed)?;
+        let mut open = RelaySkelBuilder::default().open(room()).map_err(failed)?;
         let constants = open.maps.rodata_data.as_deref_mut().expect("the program has constants");
         constants.ports.iter_mut().zip(ports).for_each(|(to, port)| *to = port.to_be());
         constants.mark_above = mark_above.map_or(0, |least| micros(least).max(1));

@@ -35,6 +35,8 @@ pub(crate) mod said;
 #[cfg(feature = "bpf")]
 pub(crate) mod shared_memory;
 #[cfg(feature = "bpf")]
+pub(crate) mod skeleton;
+#[cfg(feature = "bpf")]
 pub(crate) mod status_socket;
 mod stop;
 

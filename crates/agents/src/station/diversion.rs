@@ -6,6 +6,7 @@
 //! ordinary way.
 
 use crate::service::said::Captured;
+use crate::service::skeleton::{room, skeleton};
 use crate::service::{bpf_links, cgroup, clock, netns, system};
 use crate::transparent::Error;
 use lasthop_units::{Span, Time};
@@ -15,16 +16,10 @@ use libbpf_rs::{Link, MapCore, MapFlags};
 use nix::sys::socket::SockaddrStorage;
 use std::collections::BTreeSet;
 use std::io;
-use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 
-#[allow(clippy::undocumented_unsafe_blocks, clippy::all, missing_docs, unsafe_op_in_unsafe_fn)]
-mod skeleton {
-    include!(concat!(env!("OUT_DIR"), "/divert.skel.rs"));
-}
-
-use skeleton::{DivertSkel, DivertSkelBuilder};
+skeleton!("divert", DivertSkel, DivertSkelBuilder);
 
 /// Connections are led to the agent as long as this lives.
 pub(crate) struct Diversion {
@@ -75,8 +70,7 @@ impl Diversion {
         let port = |listener: &TcpListener| listener.local_addr().map(|address| address.port().to_be());
         let ports = port(&v4).and_then(|four| Ok((four, v6.as_ref().map(port).transpose()?.unwrap_or(0))));
         let (port4, port6) = ports.map_err(system("the address of a socket"))?;
-        let object = Box::leak(Box::new(MaybeUninit::uninit()));
-        let mut open = DivertSkelBuilder::default().open(object).map_err(failed)?;
+        let mut open = DivertSkelBuilder::default().open(room()).map_err(failed)?;
         let constants = open.maps.rodata_data.as_deref_mut().expect("the programs have constants");
         constants.netns = netns::cookie()?;
         (constants.port4, constants.port6) = (port4, port6);

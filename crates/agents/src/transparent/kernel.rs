@@ -2,23 +2,18 @@
 
 use super::{Config, Error, MARK, route};
 use crate::service::said::Captured;
+use crate::service::skeleton::{room, skeleton};
 use crate::service::{bpf_links, device, system};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{AsRawLibbpf, Link, MapCore, MapFlags, libbpf_sys};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::collections::BTreeSet;
 use std::io;
-use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener};
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 
-#[allow(clippy::undocumented_unsafe_blocks, clippy::all, missing_docs, unsafe_op_in_unsafe_fn)]
-mod skeleton {
-    include!(concat!(env!("OUT_DIR"), "/tproxy.skel.rs"));
-}
-
-use skeleton::{TproxySkel, TproxySkelBuilder};
+skeleton!("tproxy", TproxySkel, TproxySkelBuilder);
 
 /// Connections are being taken over as long as this lives.
 pub(crate) struct Interception {
@@ -42,8 +37,7 @@ impl Interception {
         let listener = listener(prepare).map_err(system("a transparent listener (needs CAP_NET_ADMIN)"))?;
         let said = Captured::begin();
         let failed = |error| Error::Load { what: "program", explained: said.explain(&error) };
-        let object = Box::leak(Box::new(MaybeUninit::uninit()));
-        let mut open = TproxySkelBuilder::default().open(object).map_err(failed)?;
+        let mut open = TproxySkelBuilder::default().open(room()).map_err(failed)?;
         if let Some(constants) = open.maps.rodata_data.as_deref_mut() {
             constants.link_len = device.link_len;
             constants.mark = MARK;
