@@ -71,7 +71,7 @@ impl Outbound {
         let poll = Poll::new().map_err(system("epoll"))?;
         poll.add_level(&link, 0).map_err(system("epoll"))?;
         let (now, mut path) = (clock::now(), Path::new(to));
-        path.look(now, &link);
+        path.look(now, || link.address());
         let random: [u8; 32] = random()?;
         let part = |from: usize| u64::from_be_bytes(random[from..from + 8].try_into().expect("eight octets"));
         let (connection, seed) = (part(16) as u32, part(24));

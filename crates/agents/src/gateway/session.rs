@@ -345,7 +345,7 @@ impl Session {
     ) -> io::Result<bool> {
         let delay = own.delay(now).max(least);
         self.path.set_own_delay(delay);
-        self.path.look(now, link);
+        self.path.look(now, || link.address());
         self.endpoint.set_own_delay(delay);
         self.endpoint.set_packet_size(self.path.size());
         self.challenge(now, link)?;

@@ -1,6 +1,6 @@
 //! What an operator may choose, and what there is to say at the end.
 
-use super::neighbours::{NOTICE_PORT, Refused};
+use super::neighbours::{Destination, NOTICE_PORT, Refused};
 use crate::service::{Error, Say};
 use lasthop_signals::MacAddress;
 use serde::Serialize;
@@ -14,18 +14,6 @@ pub enum Way {
     Within,
     /// By a clamp that is set once a round trip: upper bounds only.
     Clamp,
-}
-
-/// The destination of notices. All kinds are heard.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Destination {
-    /// To everybody on the link, over IPv4.
-    #[default]
-    Broadcast,
-    /// To a multicast group over IPv4.
-    Multicast,
-    /// To a multicast group over IPv6.
-    Multicast6,
 }
 
 /// A host agent's configuration.

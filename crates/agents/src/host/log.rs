@@ -1,7 +1,6 @@
 //! The log of a host's agent: one JSON object for every look. What it holds: docs/reference/logs.md.
 
-use super::run::segments;
-use super::uploads::Upload;
+use super::uploads::{Upload, segments};
 use crate::service::clock;
 use crate::service::log::Log;
 use lasthop_laws::{Decision, Why, observation};

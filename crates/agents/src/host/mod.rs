@@ -38,14 +38,14 @@ mod watch;
 #[cfg(not(feature = "bpf"))]
 pub use absent::Host;
 pub use ca_entries::{CaCounter, CaEntries};
-pub use config::{Config, Destination, Summary, Way};
+pub use config::{Config, Summary, Way};
 pub use error::Error;
 pub use fields::{FIELDS, Field, Kind, SCHEMA, Value};
 pub use filter::{Filter, FilterError};
 #[cfg(feature = "bpf")]
 pub use guard::Guard;
 pub use limit::Limit;
-pub use neighbours::{NOTICE_PORT, Refused};
+pub use neighbours::{Destination, NOTICE_PORT, Refused};
 #[cfg(feature = "bpf")]
 pub use run::{HOLD, Host};
 pub use sockets::Sockets;

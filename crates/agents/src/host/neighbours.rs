@@ -3,7 +3,6 @@
 //! Terminals tell each other by UDP, within the link, signed with the network's key; what is not, what was sent long ago
 //! and what has been heard before has no influence. Notices have DSCP CS6, so that a Wi-Fi station's do not wait behind its own data.
 
-use super::config::Destination;
 use crate::service::poll::Poll;
 use crate::service::{Error, clock, random, system};
 use crate::tunnel::keys::Key;
@@ -20,6 +19,18 @@ use std::os::fd::AsRawFd;
 
 /// The port of notices, unless another one is chosen: unassigned, and below those that the kernel gives out.
 pub const NOTICE_PORT: u16 = 19_528;
+
+/// The destination of notices. All kinds are heard.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Destination {
+    /// To everybody on the link, over IPv4.
+    #[default]
+    Broadcast,
+    /// To a multicast group over IPv4.
+    Multicast,
+    /// To a multicast group over IPv6.
+    Multicast6,
+}
 
 /// Groups of the link: administratively scoped (RFC 2365), and transient with link-local scope (RFC 4291).
 const GROUP4: Ipv4Addr = Ipv4Addr::new(239, 255, 76, 72);

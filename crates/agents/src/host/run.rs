@@ -9,7 +9,7 @@ use super::guard::Guard;
 use super::neighbours::Neighbours;
 use super::network::Network;
 use super::sockets::Sockets;
-use super::uploads::{Upload, Uploads};
+use super::uploads::{Uploads, segments};
 use super::{Way, log};
 use crate::service::log::Log;
 use crate::service::poll::Poll;
@@ -17,7 +17,7 @@ use crate::service::privileges::Account;
 use crate::service::{self, Stop, clock, system};
 use crate::tunnel::keys;
 use lasthop_laws::terminal::NOTICE_INTERVAL;
-use lasthop_laws::{Bounds, Choice, Decision, HopLaw};
+use lasthop_laws::{Choice, HopLaw};
 use lasthop_signals::{Feedback, FlowId, Signal};
 use lasthop_units::{Rate, Span, Time};
 use lasthop_wire::sock_diag::{Socket, States};
@@ -271,11 +271,4 @@ impl Host {
             }
         }
     }
-}
-
-/// A decision's bounds on a connection, in segments.
-pub(super) fn segments(decision: &Decision, upload: &Upload) -> Option<Bounds<u32>> {
-    let mss = upload.report.mss.get().max(1);
-    let count = |octets: lasthop_units::Bytes| u32::try_from(octets.get() / mss).unwrap_or(u32::MAX);
-    decision.cwnd.map(|cwnd| Bounds { lower: count(cwnd.lower).max(1), upper: count(cwnd.upper).max(2) })
 }

@@ -4,6 +4,7 @@
 //! come to more than an initial window (RFC 6928). It stays one for a second after that, so that short pauses are none. Downloads
 //! and those that exchange short messages are left alone.
 
+use lasthop_laws::{Bounds, Decision};
 use lasthop_signals::{FlowId, SocketReport};
 use lasthop_units::{Bytes, Span, Time};
 use lasthop_wire::sock_diag::Socket;
@@ -88,6 +89,13 @@ impl Uploads {
     pub(super) fn clear(&mut self) -> Vec<(u64, FlowId)> {
         self.look(Time::ZERO, std::iter::empty()).1
     }
+}
+
+/// A decision's bounds on a connection, in segments.
+pub(super) fn segments(decision: &Decision, upload: &Upload) -> Option<Bounds<u32>> {
+    let mss = upload.report.mss.get().max(1);
+    let count = |octets: Bytes| u32::try_from(octets.get() / mss).unwrap_or(u32::MAX);
+    decision.cwnd.map(|cwnd| Bounds { lower: count(cwnd.lower).max(1), upper: count(cwnd.upper).max(2) })
 }
 
 /// True if a connection has much to send, `lately` segments having been delivered since the last look.

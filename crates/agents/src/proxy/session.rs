@@ -337,7 +337,7 @@ impl Session {
     /// Sends what may leave now.
     pub(super) fn send(&mut self, now: Time, link: &Link) -> io::Result<()> {
         self.challenge(now, link)?;
-        self.path.look(now, link);
+        self.path.look(now, || link.address());
         let size = self.path.size();
         self.endpoint.set_packet_size(size);
         self.endpoint.on_timeout(now);

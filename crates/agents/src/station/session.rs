@@ -196,7 +196,7 @@ impl Session {
             self.serving.remove(&stream);
             self.endpoint.opened(stream, OpenResult::TimedOut);
         }
-        path.look(now, link);
+        path.look(now, || link.address());
         self.endpoint.set_packet_size(path.size());
         self.endpoint.on_timeout(now);
         loop {

@@ -100,7 +100,7 @@ pub(crate) fn result_of(error: &io::Error) -> OpenResult {
 }
 
 /// True if somebody elsewhere may be connected to an address: not to this machine's links or loopback, unless that is allowed. Its other
-/// addresses are for [`crate::proxy::route::is_own`] to tell.
+/// addresses are for `proxy::route::is_own` to tell.
 pub(crate) fn is_allowed(address: IpAddr, local: bool) -> bool {
     let address = address.to_canonical();
     let anyone = !(address.is_unspecified() || address.is_multicast());

@@ -1,6 +1,5 @@
 //! Where datagrams go, and what is known of the way there.
 
-use super::link::Link;
 use lasthop_units::{Span, Time};
 use lasthop_wire::datagram::preamble::preamble;
 use lasthop_wire::tunnel::PacketSize;
@@ -88,14 +87,14 @@ impl Path {
         self.unsent.add(other.unsent);
     }
 
-    /// Asks the kernel how long packets from the link may be, if it is time to.
-    pub fn look(&mut self, now: Time, link: &Link) {
+    /// Asks the kernel how long packets from the link, at `own`, may be, if it is time to.
+    pub fn look(&mut self, now: Time, own: impl FnOnce() -> io::Result<SocketAddr>) {
         if self.asked.is_some_and(|asked| now.since(asked) < ASK) {
             return;
         }
         self.asked = Some(now);
         // What it does not know of a path it will know when there is one.
-        let Ok(mtu) = mtu(link.address().ok(), self.to) else { return };
+        let Ok(mtu) = mtu(own().ok(), self.to) else { return };
         let size = PacketSize::of_path(is_ipv6(self.to), mtu);
         self.size = if self.own_delay.is_some() { size.over_mesh() } else { size };
         // A train is cut into packets that pass, or not at all. Whether this device can do it is tried again.
