@@ -1,17 +1,14 @@
 //! What can go wrong with a monitor interface.
 
-use std::io;
+use crate::service;
 
 /// Why a monitor interface could not be opened or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MonitorError {
-    /// No such interface.
-    #[error("no interface {name} in this network namespace: `ip link` lists those there are")]
-    NoInterface {
-        /// The name asked for.
-        name: String,
-    },
+    /// No such interface, or a kernel interface that always works and did not.
+    #[error(transparent)]
+    Service(#[from] service::Error),
     /// An interface of a wireless device. Its packets do not begin with a radiotap header.
     #[error(
         "{name} is no monitor interface: its packets are of ARPHRD type {arphrd}, radiotap is 803\n\
@@ -51,13 +48,5 @@ pub enum MonitorError {
     Gone {
         /// The interface.
         name: String,
-    },
-    /// A kernel interface that always works did not.
-    #[error("{what}: {source}")]
-    System {
-        /// What was tried.
-        what: &'static str,
-        /// What failed.
-        source: io::Error,
     },
 }

@@ -9,13 +9,12 @@ mod reader;
 pub use error::MonitorError;
 pub use reader::{Heard, MonitorReader};
 
-use crate::service::privileges;
+use crate::service::{self, privileges};
 
 /// Gives up every capability of the calling thread: a reader that is open needs none.
 ///
 /// # Errors
-/// [`MonitorError::System`].
-pub fn drop_privileges() -> Result<(), MonitorError> {
+/// [`service::Error::Privileges`].
+pub fn drop_privileges() -> Result<(), service::Error> {
     privileges::drop_all_but(&[])
-        .map_err(|error| MonitorError::System { what: "dropping privileges", source: std::io::Error::other(error) })
 }

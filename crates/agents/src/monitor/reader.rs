@@ -1,7 +1,8 @@
 //! A packet socket on a monitor interface.
 
 use super::MonitorError;
-use crate::service::clock;
+use crate::service::clock::{self, monotonic_now};
+use crate::service::{device, system};
 use lasthop_signals::{MacAddress, ReceivedMpdu};
 use lasthop_units::{Span, Time};
 use lasthop_wire::dot11::{FrameControl, Header};
@@ -11,7 +12,6 @@ use nix::net::if_::if_nametoindex;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use nix::sys::time::TimeSpec;
-use nix::time::{ClockId, clock_gettime};
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
@@ -54,9 +54,9 @@ impl MonitorReader {
     /// # Errors
     /// What is wrong with the interface, or not allowed: see [`MonitorError`].
     pub fn open(name: &str) -> Result<MonitorReader, MonitorError> {
-        if_nametoindex(name).map_err(|_| MonitorError::NoInterface { name: name.to_owned() })?;
+        device::link(name)?;
         let socket = packet_socket(name)?;
-        let index = interface(&socket, name)?;
+        let index = interface(name)?;
         set_option(&socket, libc::SO_TIMESTAMPNS, 1).map_err(system("asking for time stamps"))?;
         // As much as is allowed; without CAP_NET_ADMIN up to net.core.rmem_max.
         if set_option(&socket, libc::SO_RCVBUFFORCE, RECEIVE_BUFFER).is_err() {
@@ -71,8 +71,8 @@ impl MonitorReader {
     /// # Errors
     /// As [`MonitorReader::open`]; it can be tried again.
     pub fn reopen(&mut self) -> Result<(), MonitorError> {
-        let index = interface(&self.socket, &self.name)?;
-        bind(&self.socket, index).map_err(system("binding a packet socket"))
+        let index = interface(&self.name)?;
+        Ok(bind(&self.socket, index).map_err(system("binding a packet socket"))?)
     }
 
     /// The interface's name.
@@ -83,9 +83,9 @@ impl MonitorReader {
     /// The next frame; `None` if none came within `wait`.
     ///
     /// # Errors
-    /// [`MonitorError::Gone`], [`MonitorError::Down`], [`MonitorError::System`].
+    /// [`MonitorError::Gone`], [`MonitorError::Down`], [`MonitorError::Service`].
     pub fn hear(&mut self, wait: std::time::Duration) -> Result<Option<Heard>, MonitorError> {
-        let deadline = monotonic()? + Span::from(wait);
+        let deadline = monotonic_now() + Span::from(wait);
         let mut passed_over = 0;
         loop {
             if let Some((at, len, original)) = self.receive()? {
@@ -103,7 +103,7 @@ impl MonitorReader {
                 }
                 continue;
             }
-            let left = deadline.since(monotonic()?);
+            let left = deadline.since(monotonic_now());
             if left.is_zero() {
                 return Ok(None);
             }
@@ -112,7 +112,7 @@ impl MonitorReader {
                 .unwrap_or(PollTimeout::from(1_000u16));
             match poll(&mut [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)], left) {
                 Ok(_) | Err(Errno::EINTR) => (),
-                Err(error) => return Err(system("waiting for frames")(error.into())),
+                Err(error) => return Err(system("waiting for frames")(error).into()),
             }
         }
     }
@@ -120,9 +120,9 @@ impl MonitorReader {
     /// Now, on the clock of [`Heard::at`].
     ///
     /// # Errors
-    /// [`MonitorError::System`].
+    /// [`MonitorError::Service`].
     pub fn now() -> Result<Time, MonitorError> {
-        monotonic()
+        Ok(monotonic_now())
     }
 
     /// Packets that did not begin with a radiotap header.
@@ -133,7 +133,7 @@ impl MonitorReader {
     /// Frames that the kernel dropped because nobody read them in time, since the reader was opened.
     ///
     /// # Errors
-    /// [`MonitorError::System`].
+    /// [`MonitorError::Service`].
     pub fn dropped(&mut self) -> Result<u64, MonitorError> {
         // SAFETY: an all-zero value of this plain C struct is valid.
         let mut found: libc::tpacket_stats = unsafe { std::mem::zeroed() };
@@ -144,7 +144,7 @@ impl MonitorReader {
             libc::getsockopt(self.socket.as_raw_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, place, &mut len)
         };
         if failed != 0 {
-            return Err(system("reading the packet socket's counters")(io::Error::last_os_error()));
+            return Err(system("reading the packet socket's counters")(io::Error::last_os_error()).into());
         }
         // Reading sets the kernel's counters back.
         self.dropped += u64::from(found.tp_drops);
@@ -165,7 +165,7 @@ impl MonitorReader {
             Err(Errno::ENETDOWN | Errno::ENXIO | Errno::ENODEV) => {
                 return Err(MonitorError::Gone { name: self.name.clone() });
             }
-            Err(error) => return Err(system("reading a packet socket")(error.into())),
+            Err(error) => return Err(system("reading a packet socket")(error).into()),
         };
         let stamp = message.cmsgs().ok().into_iter().flatten().find_map(|message| match message {
             ControlMessageOwned::ScmTimestampns(stamp) => Some(time(stamp)),
@@ -174,7 +174,7 @@ impl MonitorReader {
         let original = message.bytes;
         let at = match stamp {
             Some(stamp) => clock::monotonic(clock::of_stamp(stamp)),
-            None => monotonic()?,
+            None => monotonic_now(),
         };
         Ok(Some((at, original.min(LARGEST), original)))
     }
@@ -197,7 +197,7 @@ fn packet_socket(name: &str) -> Result<OwnedFd, MonitorError> {
         let error = io::Error::last_os_error();
         return Err(match error.kind() {
             io::ErrorKind::PermissionDenied => MonitorError::Permission { name: name.to_owned() },
-            _ => system("opening a packet socket")(error),
+            _ => system("opening a packet socket")(error).into(),
         });
     }
     // SAFETY: the kernel has just given out this descriptor, and nobody else has it.
@@ -226,17 +226,13 @@ fn set_option(socket: &OwnedFd, option: libc::c_int, value: libc::c_int) -> io::
 }
 
 /// The index of an interface that shows something.
-fn interface(socket: &OwnedFd, name: &str) -> Result<libc::c_uint, MonitorError> {
-    let index = if_nametoindex(name).map_err(|_| MonitorError::NoInterface { name: name.to_owned() })?;
-    let request = interface_request(name);
-    let arphrd = hardware_type(socket, request)?;
-    if arphrd != ARPHRD_RADIOTAP {
-        return Err(no_monitor(Path::new("/sys/class/net"), name, arphrd));
+fn interface(name: &str) -> Result<libc::c_uint, MonitorError> {
+    let device::Link { index, arphrd, up } = device::link(name)?;
+    match (arphrd, up) {
+        (ARPHRD_RADIOTAP, true) => Ok(index),
+        (ARPHRD_RADIOTAP, false) => Err(MonitorError::Down { name: name.to_owned() }),
+        _ => Err(no_monitor(Path::new("/sys/class/net"), name, arphrd)),
     }
-    if !is_up(socket, request)? {
-        return Err(MonitorError::Down { name: name.to_owned() });
-    }
-    Ok(index)
 }
 
 /// Why an interface of that type shows no frames, and whether one that does can be made beside it. `/sys` shows the devices of
@@ -250,48 +246,9 @@ fn no_monitor(devices: &Path, name: &str, arphrd: u16) -> MonitorError {
     }
 }
 
-fn interface_request(name: &str) -> libc::ifreq {
-    // SAFETY: an all-zero ifreq is a valid value of that plain C struct.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    let room = request.ifr_name.len() - 1;
-    for (to, from) in request.ifr_name[..room].iter_mut().zip(name.bytes()) {
-        *to = from as libc::c_char;
-    }
-    request
-}
-
-fn hardware_type(socket: &OwnedFd, mut request: libc::ifreq) -> Result<u16, MonitorError> {
-    // SAFETY: SIOCGIFHWADDR fills in an ifreq, and `request` is one that outlives the call.
-    let failed = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFHWADDR, &raw mut request) };
-    if failed != 0 {
-        return Err(system("asking for the interface's type")(io::Error::last_os_error()));
-    }
-    // SAFETY: SIOCGIFHWADDR has filled in `ifru_hwaddr`.
-    Ok(unsafe { request.ifr_ifru.ifru_hwaddr.sa_family })
-}
-
-fn is_up(socket: &OwnedFd, mut request: libc::ifreq) -> Result<bool, MonitorError> {
-    // SAFETY: SIOCGIFFLAGS fills in an ifreq, and `request` is one that outlives the call.
-    let failed = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFFLAGS, &raw mut request) };
-    if failed != 0 {
-        return Err(system("asking for the interface's flags")(io::Error::last_os_error()));
-    }
-    // SAFETY: SIOCGIFFLAGS has filled in `ifru_flags`.
-    let flags = unsafe { request.ifr_ifru.ifru_flags };
-    Ok(libc::c_int::from(flags) & libc::IFF_UP != 0)
-}
-
-fn monotonic() -> Result<Time, MonitorError> {
-    clock_gettime(ClockId::CLOCK_MONOTONIC).map(time).map_err(|error| system("reading the clock")(error.into()))
-}
-
 fn time(stamp: TimeSpec) -> Time {
     let part = |value: i64| u64::try_from(value).unwrap_or(0);
     Time::ZERO + Span::from_secs(part(stamp.tv_sec())) + Span::from_nanos(part(stamp.tv_nsec()))
-}
-
-fn system(what: &'static str) -> impl FnOnce(io::Error) -> MonitorError {
-    move |source| MonitorError::System { what, source }
 }
 
 #[cfg(test)]

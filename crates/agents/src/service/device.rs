@@ -1,49 +1,62 @@
 //! An interface of this network namespace.
 
 use super::error::{Error, system};
+use super::netlink::{Netlink, Raw};
+use netlink_packet_core::NLM_F_ACK;
 use nix::net::if_::if_nametoindex;
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
-use std::io;
-use std::os::fd::AsRawFd;
+
+/// What the kernel tells of an interface.
+pub(crate) struct Link {
+    pub(crate) index: u32,
+    /// The type of its packets' headers (`ARPHRD_…`).
+    pub(crate) arphrd: u16,
+    /// False for one that is down.
+    pub(crate) up: bool,
+}
 
 /// What must be known of an interface to attach to it.
+#[cfg(feature = "bpf")]
 pub(crate) struct Device {
-    pub index: i32,
+    pub(crate) index: i32,
     /// Octets of link-layer header that a program sees.
-    pub link_len: u32,
+    pub(crate) link_len: u32,
 }
 
 /// IP without a header before it (`linux/if_arp.h`); the libc crate does not have it.
+#[cfg(feature = "bpf")]
 const ARPHRD_RAWIP: u16 = 519;
 
-/// Looks an interface up.
-///
-/// Its type is asked of the kernel directly: `/sys` may show another namespace's interfaces.
+/// Looks an interface up of which packets begin with Ethernet or IP.
+#[cfg(feature = "bpf")]
 pub(crate) fn find(name: &str) -> Result<Device, Error> {
-    let missing = || Error::NoInterface { name: name.to_owned() };
-    let index = if_nametoindex(name).ok().and_then(|index| i32::try_from(index).ok()).ok_or_else(missing)?;
-    let arphrd = link_type(name).map_err(system("the interface's type"))?;
+    let Link { index, arphrd, .. } = link(name)?;
     let link_len = match arphrd {
         libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK => 14,
         libc::ARPHRD_NONE | ARPHRD_RAWIP => 0,
         _ => return Err(Error::LinkType { name: name.to_owned(), arphrd }),
     };
-    Ok(Device { index, link_len })
+    Ok(Device { index: index.cast_signed(), link_len })
 }
 
-fn link_type(name: &str) -> io::Result<u16> {
-    let fd = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
-    // SAFETY: all zeros is a value of this struct of integers.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    // The last octet stays 0; a longer name has failed in `if_nametoindex`.
-    for (to, from) in request.ifr_name.iter_mut().take(libc::IFNAMSIZ - 1).zip(name.bytes()) {
-        *to = from as libc::c_char;
-    }
-    // SAFETY: SIOCGIFHWADDR takes an `ifreq` with a name and fills its address in.
-    let failed = unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCGIFHWADDR, &mut request) };
-    if failed != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel has filled this member of the union in.
-    Ok(unsafe { request.ifr_ifru.ifru_hwaddr.sa_family })
+/// Looks an interface up.
+///
+/// The kernel is asked directly: `/sys` may show another namespace's interfaces.
+pub(crate) fn link(name: &str) -> Result<Link, Error> {
+    let missing = || Error::NoInterface { name: name.to_owned() };
+    let index = if_nametoindex(name).map_err(|_| missing())?;
+    // `struct ifinfomsg`: family, padding and type; index; flags; which of them change.
+    let body = [0, index, 0, 0].map(u32::to_ne_bytes).concat();
+    let mut link = None;
+    let asked = Netlink::open(libc::NETLINK_ROUTE).and_then(|mut netlink| {
+        netlink.ask(Raw { kind: libc::RTM_GETLINK, body }, NLM_F_ACK, |answer| {
+            let Ok(Raw { body, .. }) = answer else { return };
+            if let (Some(arphrd), Some(flags)) = (body.get(2..4), body.get(8..12)) {
+                let arphrd = u16::from_ne_bytes([arphrd[0], arphrd[1]]);
+                let flags = libc::c_int::from_ne_bytes([flags[0], flags[1], flags[2], flags[3]]);
+                link = Some(Link { index, arphrd, up: flags & libc::IFF_UP != 0 });
+            }
+        })
+    });
+    asked.map_err(system("the interface's type"))?;
+    link.ok_or_else(missing)
 }

@@ -9,7 +9,6 @@ pub(crate) mod bpf_links;
 #[cfg(feature = "bpf")]
 pub(crate) mod cgroup;
 pub mod clock;
-#[cfg(feature = "bpf")]
 pub(crate) mod device;
 pub mod driver;
 mod error;
