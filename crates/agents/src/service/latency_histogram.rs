@@ -2,13 +2,10 @@
 
 use lasthop_units::Span;
 
-/// Counts by microsecond up to 100 ms, and beyond.
+/// Counts in classes: of a microsecond below 1 ms, of 16 µs up to 200 ms, and one beyond.
 #[derive(Clone, Debug)]
 pub struct LatencyHistogram {
-    /// Below 1 ms by the microsecond, then by 16 µs.
-    fine: Vec<u32>,
-    coarse: Vec<u32>,
-    beyond: u32,
+    classes: Vec<u32>,
     count: u64,
     sum: Span,
     largest: Span,
@@ -17,28 +14,36 @@ pub struct LatencyHistogram {
 const FINE: u64 = 1_000;
 const STEP: u64 = 16;
 const LIMIT: u64 = 200_000;
+/// The class beyond the limit.
+const BEYOND: u64 = FINE + (LIMIT - FINE) / STEP + 1;
+
+fn class(us: u64) -> usize {
+    (match us {
+        0..FINE => us,
+        FINE..LIMIT => FINE + (us - FINE) / STEP,
+        _ => BEYOND,
+    }) as usize
+}
+
+/// The upper end of a class.
+fn upper(class: u64) -> Span {
+    match class {
+        0..FINE => Span::from_micros(class + 1),
+        FINE..BEYOND => Span::from_micros(FINE + (class - FINE + 1) * STEP),
+        _ => Span::MAX,
+    }
+}
 
 impl Default for LatencyHistogram {
     fn default() -> LatencyHistogram {
-        LatencyHistogram {
-            fine: vec![0; FINE as usize],
-            coarse: vec![0; ((LIMIT - FINE) / STEP) as usize + 1],
-            beyond: 0,
-            count: 0,
-            sum: Span::ZERO,
-            largest: Span::ZERO,
-        }
+        LatencyHistogram { classes: vec![0; BEYOND as usize + 1], count: 0, sum: Span::ZERO, largest: Span::ZERO }
     }
 }
 
 impl LatencyHistogram {
     /// Adds one.
     pub fn add(&mut self, span: Span) {
-        let place = match span.as_micros() {
-            us @ 0..FINE => &mut self.fine[us as usize],
-            us @ FINE..LIMIT => &mut self.coarse[((us - FINE) / STEP) as usize],
-            _ => &mut self.beyond,
-        };
+        let place = &mut self.classes[class(span.as_micros())];
         *place = place.saturating_add(1);
         self.count += 1;
         self.sum += span;
@@ -63,26 +68,17 @@ impl LatencyHistogram {
     /// The upper end of the class in which the `q`-quantile lies; `None` if there are none.
     pub fn quantile(&self, q: f64) -> Option<Span> {
         let wanted = (q * self.count as f64).ceil().max(1.0) as u64;
-        let fine = self.fine.iter().zip((1..).map(Span::from_micros));
-        let coarse = self.coarse.iter().zip((1..).map(|n| Span::from_micros(FINE + n * STEP)));
         let mut below = 0;
-        for (count, upper) in fine.chain(coarse) {
-            below += u64::from(*count);
-            if below >= wanted {
-                return Some(upper.min(self.largest));
-            }
-        }
-        self.largest()
+        let found = (0..).zip(&self.classes).find(|(_, count)| {
+            below += u64::from(**count);
+            below >= wanted
+        });
+        found.map(|(class, _)| upper(class).min(self.largest)).or(self.largest())
     }
 
     /// Adds all of another's.
     pub fn merge(&mut self, other: &LatencyHistogram) {
-        let add = |into: &mut Vec<u32>, from: &[u32]| {
-            into.iter_mut().zip(from).for_each(|(into, from)| *into = into.saturating_add(*from));
-        };
-        add(&mut self.fine, &other.fine);
-        add(&mut self.coarse, &other.coarse);
-        self.beyond = self.beyond.saturating_add(other.beyond);
+        self.classes.iter_mut().zip(&other.classes).for_each(|(into, from)| *into = into.saturating_add(*from));
         self.count += other.count;
         self.sum += other.sum;
         self.largest = self.largest.max(other.largest);
@@ -91,9 +87,8 @@ impl LatencyHistogram {
     /// Forgets everything.
     pub fn clear(&mut self) {
         if self.count > 0 {
-            self.fine.fill(0);
-            self.coarse.fill(0);
-            (self.beyond, self.count, self.sum, self.largest) = (0, 0, Span::ZERO, Span::ZERO);
+            self.classes.fill(0);
+            (self.count, self.sum, self.largest) = (0, Span::ZERO, Span::ZERO);
         }
     }
 }
