@@ -90,6 +90,13 @@ pub struct ReceiverConfig {
     pub say: Say,
 }
 
+impl ReceiverConfig {
+    pub(super) fn validate(&self) -> Result<(), Error> {
+        self.logs.validate()?;
+        Ok(self.law.check()?)
+    }
+}
+
 /// What a receiver did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct ReceiverSummary {

@@ -35,8 +35,7 @@ impl Receiver {
     /// # Errors
     /// [`Error`].
     pub fn open(config: &ReceiverConfig) -> Result<Receiver, Error> {
-        config.logs.validate()?;
-        config.law.check()?;
+        config.validate()?;
         let account = config.user.as_deref().map(Account::find).transpose()?;
         let poll = Poll::new().map_err(system("epoll"))?;
         let carriers = Carriers::open(&config.logs, &poll, 0, config.say)?;

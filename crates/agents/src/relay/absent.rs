@@ -1,25 +1,14 @@
-//! The relay of a build without eBPF: says what is missing.
+//! The relay of a build without eBPF.
 
 use super::PerHop;
 use super::config::{Config, Summary};
 use super::error::Error;
-use crate::service::{self, Cleaned, Method, Stop};
-use std::convert::Infallible;
+use crate::service::{self, Cleaned, Method, absent};
 
-/// Never there.
-pub struct Relay(Infallible);
+absent!(Relay, [Config], Summary, Error);
 
 impl Relay {
-    /// Always [`service::Error::NotBuilt`].
-    ///
-    /// # Errors
-    /// Always.
-    pub fn open(config: &Config) -> Result<Relay, Error> {
-        config.validate()?;
-        Err(service::Error::NotBuilt.into())
-    }
-
-    /// Always [`service::Error::NotBuilt`].
+    /// As [`Relay::open`].
     ///
     /// # Errors
     /// Always.
@@ -27,17 +16,9 @@ impl Relay {
         Relay::open(config)
     }
 
-    /// Nobody gets so far.
+    /// Never called.
     pub fn devices(&self) -> impl Iterator<Item = (&str, Method)> {
         std::iter::from_fn(|| match self.0 {})
-    }
-
-    /// Nobody gets so far.
-    ///
-    /// # Errors
-    /// None.
-    pub fn run(self, _: &Stop) -> Result<Summary, Error> {
-        match self.0 {}
     }
 }
 

@@ -1,5 +1,7 @@
 //! What every agent needs, whatever it does: the room below all agents, which knows none of them.
 
+#[cfg(not(feature = "bpf"))]
+mod absent;
 #[cfg(feature = "bpf")]
 pub(crate) mod attach;
 pub(crate) mod backoff;
@@ -39,6 +41,8 @@ pub(crate) mod skeleton;
 pub(crate) mod status_socket;
 mod stop;
 
+#[cfg(not(feature = "bpf"))]
+pub(crate) use absent::absent;
 pub(crate) use error::agent_error;
 pub use error::{AgentError, Error, address, system};
 pub use lasthop_system::{cpu_latency_guard, files, poll, spin_sleeper};
