@@ -133,7 +133,7 @@ fn the_reports_page_documents_each_counter_of_an_account() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/report.md");
     let page = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let ap = crate::ap::Summary {
-        method: crate::ap::Method::Tcx,
+        method: crate::service::Method::Tcx,
         shadow: false,
         tally: Default::default(),
         counters: Default::default(),
