@@ -33,6 +33,18 @@ pub fn registered() -> Vec<String> {
     offered.split_whitespace().map(str::to_owned).collect()
 }
 
+/// The kernel lacks congestion control `name`: says which it has.
+pub(crate) fn absent(name: &str) -> LabError {
+    let offered = registered().join(", ");
+    LabError::Missing {
+        what: format!("the kernel's congestion control `{name}`"),
+        get: format!(
+            "this kernel has {offered}: name one of them, load the module of `{name}` (modprobe tcp_{name}), or use a \
+             kernel that has it"
+        ),
+    }
+}
+
 /// Makes `name` what TCP connections of `namespace` use unless a program chooses otherwise.
 ///
 /// The kernel refuses a default that unprivileged programs may not choose

@@ -1,6 +1,5 @@
 //! What can go wrong in the lab.
 
-use crate::congestion;
 use std::io;
 
 /// Why the lab could not do what it was asked.
@@ -48,20 +47,6 @@ pub enum LabError {
     /// The user asked to stop.
     #[error("stopped before the end")]
     Stopped,
-}
-
-impl LabError {
-    /// The kernel lacks congestion control `name`: says which it has.
-    pub(crate) fn no_congestion_control(name: &str) -> LabError {
-        let offered = congestion::registered().join(", ");
-        LabError::Missing {
-            what: format!("the kernel's congestion control `{name}`"),
-            get: format!(
-                "this kernel has {offered}: name one of them, load the module of `{name}` (modprobe tcp_{name}), or use a \
-                 kernel that has it"
-            ),
-        }
-    }
 }
 
 /// The lab's result.

@@ -8,6 +8,7 @@ pub mod aggregation;
 pub mod airtime;
 pub mod atp;
 mod decision;
+pub mod entry;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 mod model;
@@ -21,12 +22,13 @@ pub mod tcp;
 pub mod terminal;
 
 pub use decision::{Decision, Why};
+pub use entry::{Entry, LossRecovery, Place, Transport};
 pub use lasthop_signals::Bounds;
 pub use model::{Decider, Model};
 pub use observation::Observation;
 pub use param::{ParamError, Parameters, Settings, Value};
 pub use receive_window::{ReceiveWindow, Share, SlowOpen, WindowBudget};
-pub use registry::{BuildError, Choice, Entry, LossRecovery, Place, Transport};
+pub use registry::{BuildError, Choice, by_name};
 
 use dyn_clone::DynClone;
 use lasthop_signals::{FlowId, Node, Signal};

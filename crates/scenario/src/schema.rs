@@ -3,7 +3,7 @@
 use crate::quantity::DIMENSIONS;
 use crate::raw;
 use lasthop_laws::param::{Kind, prose};
-use lasthop_laws::registry::{self, Place};
+use lasthop_laws::{Place, registry};
 use schemars::generate::SchemaSettings;
 use serde_json::Value as Json;
 use std::fmt::Write;

@@ -106,7 +106,7 @@ pub(super) fn receiver(
         }
         Transport::Tcp => {
             let setup = Setup::new(TcpSender::mss(datagram), Seed(seed).stream("receiver"));
-            let law = lasthop_laws::tcp::by_name("reno", setup).expect("a law that there is");
+            let law = lasthop_laws::by_name("reno", setup).expect("a law that there is");
             Box::new(TcpReceiver::new(now, connection, seed as u32, law, datagram))
         }
     }

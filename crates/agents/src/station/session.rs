@@ -42,7 +42,7 @@ impl Session {
     /// with acknowledgements is waited for.
     pub(super) fn new(now: Time, number: u32, keys: Keyring, prompt: bool) -> Session {
         let setup = Setup::new(Bytes::new(1500), Seed(u64::from(number)).stream("uplink"));
-        let law = tcp::by_name(tcp::cubic::NAME, setup).expect("a law that there is");
+        let law = lasthop_laws::by_name(tcp::cubic::NAME, setup).expect("a law that there is");
         let acks = if prompt { AckRule::PROMPT } else { AckRule::RARE };
         let mut endpoint = Endpoint::new(TunnelConfig { acks, ..TunnelConfig::station() }).with_law(law);
         // The first packet makes the session count at the proxy.

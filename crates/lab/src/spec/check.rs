@@ -148,7 +148,7 @@ impl Spec {
         if self.programs.iter().any(|program| program.brings.as_ref() == Some(name)) || congestion::exists(name) {
             return Ok(());
         }
-        Err(LabError::no_congestion_control(name))
+        Err(congestion::absent(name))
     }
 
     fn check_stream(&self, stream: &Stream) -> Result<()> {

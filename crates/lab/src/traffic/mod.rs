@@ -15,6 +15,7 @@ pub mod tcp_info;
 
 use self::door::Door;
 use crate::clock::Clock;
+use crate::congestion::absent;
 use crate::error::{Doing, LabError, Result};
 use crate::netns::Namespace;
 use crate::stop::Stop;
@@ -134,7 +135,7 @@ pub(crate) fn mark(socket: &Socket, tos: u8) -> io::Result<()> {
 /// Chooses the kernel's congestion control for one socket.
 pub(crate) fn set_congestion(socket: &Socket, congestion: &str) -> Result<()> {
     socket.set_tcp_congestion(congestion.as_bytes()).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => LabError::no_congestion_control(congestion),
+        io::ErrorKind::NotFound => absent(congestion),
         _ => LabError::System { doing: format!("choosing congestion control {congestion}"), source: error },
     })
 }

@@ -28,8 +28,6 @@ use lasthop_units::{Span, Time};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Items that are trained with: the newest.
-pub const ITEMS: usize = 10_000;
 /// Time between two trainings.
 pub const RETRAIN: Span = Span::from_secs(1);
 /// How long the access point abstains in one go: senders that were held back need tens of round trips to fill a queue.

@@ -7,12 +7,14 @@
 
 use super::features::{FEATURES, SCHEMA, Vector};
 use super::label::Item;
-use super::learned::ITEMS;
 use super::predictor::LossClass;
 use super::trainer::Trainer;
 use super::tree::Tree;
 use lasthop_units::Time;
 use std::collections::VecDeque;
+
+/// Items that are trained with: the newest.
+pub const ITEMS: usize = 10_000;
 
 /// An item as far as training needs it.
 #[derive(Clone, Copy, Debug)]

@@ -36,7 +36,7 @@ const fn entry(
     name: &'static str,
     doc: &'static str,
     loss_recovery: LossRecovery,
-    build: crate::registry::BuildSender,
+    build: crate::entry::BuildSender,
 ) -> Entry {
     Entry::sender(name, doc, &[], build).over(Transport::Tcp(loss_recovery))
 }

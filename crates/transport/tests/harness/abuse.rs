@@ -1,7 +1,8 @@
 //! Both ends of a stream over a network that loses, reorders, doubles and changes datagrams.
 
 use lasthop_laws::atp::{Average, HopDelay, Params, Rate, Variant};
-use lasthop_laws::tcp::{Setup, by_name};
+use lasthop_laws::by_name;
+use lasthop_laws::tcp::Setup;
 use lasthop_laws::{Choice, Place};
 use lasthop_transport::stream::{AtpReceiver, AtpSender, StreamReceiver, StreamSender, TcpReceiver, TcpSender};
 use lasthop_units::{Seed, Span, Stream, Time};

@@ -1,6 +1,7 @@
 //! Flows of one direction through one FIFO, each under a law of its own.
 
-use lasthop_laws::tcp::{Setup, by_name};
+use lasthop_laws::by_name;
+use lasthop_laws::tcp::Setup;
 use lasthop_transport::{Config, Connection};
 use lasthop_units::{Bytes, Rate, Seed, Span, Stream, Time};
 use lasthop_wire::tcp::TcpHeader;

@@ -8,7 +8,8 @@ pub mod link;
 pub mod net;
 
 use lasthop_laws::SenderLaw;
-use lasthop_laws::tcp::{Setup, by_name};
+use lasthop_laws::by_name;
+use lasthop_laws::tcp::Setup;
 use lasthop_radio::{AccessClass, Dest, Drop, Ecn, Hop, NextEvent, Outbox, Packet, RxInfo, wired};
 use lasthop_signals::Node;
 use lasthop_transport::{Config, Connection};

@@ -1,7 +1,8 @@
 //! Two ends and a network that does to each segment whatever the test says.
 
 use lasthop_laws::SenderLaw;
-use lasthop_laws::tcp::{Setup, by_name};
+use lasthop_laws::by_name;
+use lasthop_laws::tcp::Setup;
 use lasthop_transport::{Config, Connection};
 use lasthop_units::{Bytes, Seed, Span, Time};
 use lasthop_wire::tcp::{Flags, TcpHeader};

@@ -323,7 +323,7 @@ fn many_streams_together_are_read_no_further_ahead_than_one() {
 fn a_law_of_its_own_fills_the_path_without_overrunning_it() {
     let mut world = World::new(4, CLEAN);
     let setup = Setup::new(Bytes::new(1500), Seed(4).stream("law"));
-    let law = tcp::by_name(tcp::cubic::NAME, setup).expect("a law of that name");
+    let law = lasthop_laws::by_name(tcp::cubic::NAME, setup).expect("a law of that name");
     world.ends[0] = Endpoint::new(Config::station()).with_law(law);
     let number = world.stream();
     let took = world.transfer(0, number, 4_000_000);

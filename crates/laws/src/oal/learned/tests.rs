@@ -1,3 +1,4 @@
+use super::super::lesson::ITEMS;
 use super::*;
 use crate::oal::features::FEATURES;
 use crate::oal::tree::Node as TreeNode;
