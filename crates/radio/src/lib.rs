@@ -5,6 +5,7 @@
 //! from the wall clock. `P` is a payload that the model carries and never looks into.
 
 pub mod cell;
+pub mod duplex;
 mod hop;
 mod packet;
 pub mod queue;

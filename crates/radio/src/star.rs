@@ -7,30 +7,17 @@
 //! Validity:   any rate > 0.
 //! Checked by: tests::*
 
+use crate::duplex::Duplex;
 use crate::wired::{Impairments, Params, Wire};
 use crate::{Completion, Dest, Drop, Hop, NextEvent, Outbox, Packet, RxInfo};
 use lasthop_signals::{ChannelTime, HopReport, Node, Signal, StationReport};
-use lasthop_units::{Bytes, Rate, Seed, Span, Time};
+use lasthop_units::{Seed, Span, Time};
 
 /// The node in the middle.
 pub const CENTRE: Node = Node(0);
 
 /// How often the centre's driver reports: 250 times a second.
 pub const REPORT_EVERY: Span = Span::from_millis(4);
-
-/// A link between two nodes, as a star needs it.
-pub trait Duplex<P>: NextEvent {
-    /// As [`Hop::enqueue`].
-    fn offer<O: Outbox<P>>(&mut self, now: Time, packet: Packet<P>, out: &mut O);
-    /// As [`Hop::advance`].
-    fn run_to<O: Outbox<P>>(&mut self, now: Time, out: &mut O);
-    /// Packets that wait to leave `from`, the one being sent included, and their network-layer bytes.
-    fn backlog(&self, from: Node) -> (usize, Bytes);
-    /// When the oldest of those packets was enqueued; `None` if none waits.
-    fn oldest(&self, from: Node) -> Option<Time>;
-    /// What the link is capable of from `from` at `now`: its PHY rate.
-    fn rate(&mut self, now: Time, from: Node) -> Rate;
-}
 
 /// Links between [`CENTRE`] and the stations `Node(1)`, `Node(2)`…
 #[derive(Clone, Debug)]
@@ -201,7 +188,7 @@ impl<P, O: Outbox<P>> Outbox<P> for Counted<'_, O> {
 mod tests {
     use super::*;
     use crate::{AccessClass, Ecn};
-    use lasthop_units::Bytes;
+    use lasthop_units::{Bytes, Rate};
 
     #[derive(Default)]
     struct Log {

@@ -6,7 +6,7 @@
 //!             and is missed when it would have arrived.     Validity: any rate > 0.
 //! Checked by: tests::*
 
-use crate::star::Duplex;
+use crate::duplex::Duplex;
 use crate::{Completion, Dest, Drop, Hop, NextEvent, Outbox, Outcome, Packet, RxInfo};
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Rate, Seed, Span, Stream, Time};

@@ -6,7 +6,8 @@
 use crate::agenda::Component;
 use crate::payload::Datagram;
 use lasthop_radio::cell::Cell;
-use lasthop_radio::star::{CENTRE, Duplex as _, Star};
+use lasthop_radio::duplex::Duplex as _;
+use lasthop_radio::star::{CENTRE, Star};
 use lasthop_radio::trace;
 use lasthop_radio::wifi::{Air, PpduKind, PpduRecord, Wifi};
 use lasthop_radio::wired::Wire;

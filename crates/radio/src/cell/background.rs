@@ -4,12 +4,9 @@
 //! Deviations: a burst comes whole, as from a fast wire, and waits whole, however many wait before it: its terminal's buffer has no end. Signalling is never damaged; a terminal that finds no room waits for the next subframe.
 //! Checked by: tests/integration/cell.rs
 
+use super::numbers::uniform;
 use super::params::{Background, Bursts};
 use lasthop_units::{Seed, Span, Stream, Time};
-use rand::Rng;
-
-/// PRB pairs of a block of signalling.
-pub(super) const CONTROL_PRB: u8 = 4;
 
 /// A source of bursts or of signalling.
 #[derive(Clone, Debug)]
@@ -59,11 +56,6 @@ impl Source {
         self.next += gap(self.kind.rate(), &mut self.stream);
         act
     }
-}
-
-/// Between 0 and 1, never either.
-pub(super) fn uniform(stream: &mut Stream) -> f64 {
-    ((stream.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
 }
 
 /// Exponentially distributed about 1.

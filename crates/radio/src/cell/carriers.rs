@@ -6,12 +6,10 @@
 //! Deviations: which rule a cell has is its maker's affair; share and window are parameters. Only the last carrier is taken away.
 //! Checked by: tests::*, tests/integration/cell.rs
 
-use super::params::{Aggregation, MOST_CARRIERS};
+use super::numbers::{MOST_CARRIERS, SUBFRAME};
+use super::params::Aggregation;
 use lasthop_units::Span;
 use std::collections::VecDeque;
-
-/// A subframe.
-pub(super) const SUBFRAME: Span = Span::from_millis(1);
 
 /// The same as [`Aggregation`], in subframes.
 #[derive(Clone, Copy, Debug)]

@@ -6,15 +6,13 @@
 //!             misses its own DCI receives its blocks all the same: the decoder stands beside the modem.
 //! Checked by: tests::*, tests/integration/cell_decoder.rs
 
-use super::background::uniform;
-use super::harq::{Assignment, PROCESSES};
+use super::harq::PROCESSES;
 use super::mcs::{Mcs, Tables};
-use super::model::{BASE, Cell, RNTIS, at};
+use super::numbers::{RNTIS, uniform};
 use super::station::DecoderErrors;
 use super::tbs;
-use crate::Outbox;
-use lasthop_signals::{Block, CellSubframe, Dci, Rnti, Signal};
-use lasthop_units::{Seed, Stream, Time};
+use lasthop_signals::{Block, Dci, Rnti};
+use lasthop_units::{Seed, Stream};
 use rand::Rng;
 
 /// The decoder of one station. What it errs in is drawn from streams of its own.
@@ -68,36 +66,6 @@ impl Decoder {
     /// Uniformly one of the first so many numbers. The bias of the remainder is below 1e-14.
     fn below(&mut self, count: u64) -> u64 {
         self.noise.next_u64() % count
-    }
-}
-
-impl<P> Cell<P> {
-    /// Tells what the control channels of a subframe have shown: node 0 what was sent, stations what they have decoded.
-    pub(super) fn report(&mut self, now: Time, subframe: u64, out: &mut impl Outbox<P>) {
-        let truth = self.params.truth;
-        if !truth && self.terminals.iter().all(|terminal| terminal.decoder.is_none()) {
-            return;
-        }
-        for (number, carrier) in self.carriers.iter().enumerate() {
-            let sent: Vec<Dci> = carrier.harq.in_subframe(subframe).map(Assignment::dci).collect();
-            let shown = |own: Option<Rnti>, dcis: Vec<Dci>| {
-                let (carrier, prb) = (number as u8, u16::from(carrier.prb));
-                Signal::Subframe(CellSubframe { carrier, number: subframe, prb, own, dcis })
-            };
-            for terminal in &mut self.terminals {
-                let (Some(node), Some(decoder)) = (terminal.node, &mut terminal.decoder) else { continue };
-                let seen = decoder.see(carrier.prb, &sent);
-                // Between cells there is none to listen to.
-                if terminal.course.is_away(at(subframe)) {
-                    continue;
-                }
-                let own = terminal.carriers.has(number, subframe, &self.rule).then_some(terminal.rnti);
-                out.driver(now, node, &shown(own, seen));
-            }
-            if truth {
-                out.driver(now, BASE, &shown(None, sent));
-            }
-        }
     }
 }
 

@@ -6,9 +6,7 @@
 //!             carried is sent again whole. The path to the base station does not change.
 //! Checked by: tests/integration/cell_handover.rs
 
-use super::carriers::SUBFRAME;
-use super::model::{Cell, at, rnti};
-use super::scheduler::Average;
+use super::numbers::{SUBFRAME, rnti};
 use super::station::Handovers;
 use crate::wired::Impairments;
 use lasthop_signals::Rnti;
@@ -40,7 +38,7 @@ impl Course {
     }
 
     /// If one begins at `now` or has begun since the last question: the number that the terminal has from then on.
-    fn begin(&mut self, now: Time) -> Option<Rnti> {
+    pub fn begin(&mut self, now: Time) -> Option<Rnti> {
         let begun = self.at.partition_point(|at| *at <= now);
         let is_new = begun > self.begun;
         self.begun = begun;
@@ -60,25 +58,4 @@ pub(super) fn uplink(handovers: &Handovers, rate: Rate) -> Impairments {
     let changes =
         if handovers.interruption.is_zero() { Vec::new() } else { handovers.at.iter().flat_map(away).collect() };
     Impairments { changes, ..Impairments::default() }
-}
-
-impl<P> Cell<P> {
-    /// Begins the handovers that are due at a boundary.
-    pub(super) fn hand_over(&mut self, boundary: u64) {
-        for (place, terminal) in self.terminals.iter_mut().enumerate() {
-            let Some(number) = terminal.course.begin(at(boundary)) else { continue };
-            terminal.rnti = number;
-            terminal.rlc.forward();
-            terminal.carriers.release();
-            terminal.averages.fill(Average::new());
-            for carrier in &mut self.carriers {
-                carrier.harq.forget(place as u16);
-            }
-        }
-    }
-
-    /// When the next handover begins.
-    pub(super) fn next_handover(&self) -> Option<Time> {
-        self.terminals.iter().filter_map(|terminal| terminal.course.next()).min()
-    }
 }

@@ -8,26 +8,22 @@
 //! Validity:   FDD, at most 110 PRBs a carrier; terminals keep still, apart from the quality and the handovers that they are given.
 //! Checked by: tests/integration/cell.rs against reference data S5 and ns-3's own tests, crates/sim/tests/integration/cell.rs against reference data S7
 
-use super::background::{Act, CONTROL_PRB, Source};
-use super::carriers::{Carriers, Rule, SUBFRAME};
+use super::background::{Act, Source};
+use super::carriers::{Carriers, Rule};
 use super::decoder::Decoder;
 use super::handover::{self, Course};
 use super::harq::{Assignment, Harq, MOST_REPEATS, Sent};
 use super::mcs::{Mcs, Tables};
+use super::numbers::{BASE, CONTROL_PRB, RNTIS, SUBFRAME, at, rnti};
 use super::params::{Background, Params, Plan, Scheduler};
 use super::rlc::HandedUp;
-use super::scheduler::{Candidate, Room, Turns};
+use super::scheduler::{Average, Candidate, Room, Turns};
 use super::station::Step;
 use super::terminal::{Make, Terminal};
 use crate::wired::Wire;
 use crate::{Completion, Dest, Drop, Hop, NextEvent, Outbox, Outcome, Packet, RxInfo};
 use lasthop_signals::{Node, Rnti};
 use lasthop_units::{Bytes, Rate, Seed, Time};
-
-/// The base station.
-pub(super) const BASE: Node = Node(0);
-/// RNTIs that terminals may have (36.321 table 7.1-1).
-pub(super) const RNTIS: (u16, u16) = (0x003d, 0xfff3);
 
 /// An LTE cell: node 0 is the base station, nodes 1 and on are stations.
 #[derive(Clone, Debug)]
@@ -367,18 +363,28 @@ fn leave<P>(now: Time, node: Node, up: HandedUp<P>, out: &mut impl Outbox<P>) {
     }
 }
 
-/// When a subframe begins.
-pub(super) fn at(boundary: u64) -> Time {
-    Time::ZERO + SUBFRAME * boundary
+impl<P> Cell<P> {
+    /// Begins the handovers that are due at a boundary.
+    pub(super) fn hand_over(&mut self, boundary: u64) {
+        for (place, terminal) in self.terminals.iter_mut().enumerate() {
+            let Some(number) = terminal.course.begin(at(boundary)) else { continue };
+            terminal.rnti = number;
+            terminal.rlc.forward();
+            terminal.carriers.release();
+            terminal.averages.fill(Average::new());
+            for carrier in &mut self.carriers {
+                carrier.harq.forget(place as u16);
+            }
+        }
+    }
+
+    /// When the next handover begins.
+    pub(super) fn next_handover(&self) -> Option<Time> {
+        self.terminals.iter().filter_map(|terminal| terminal.course.next()).min()
+    }
 }
 
 /// A station, by its place.
 fn node(place: usize) -> Node {
     Node(u16::try_from(place + 1).expect("a plan has at most 1023 stations"))
-}
-
-/// The numbers of terminals, in order.
-pub(super) fn rnti(place: usize) -> Rnti {
-    let place = u16::try_from(place).expect("a plan has at most 1023 stations with 50 handovers each and 1000 sources");
-    Rnti(RNTIS.0 + place)
 }

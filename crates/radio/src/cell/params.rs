@@ -4,26 +4,16 @@
 //! Deviations: what the standard leaves to the cell has the defaults that are named at each field.
 //! Checked by: tests::*, and the scenario files that must be refused
 
-use super::background::CONTROL_PRB;
 use super::codewords::MOST_LAYERS;
+use super::error::{Error, within};
 use super::mcs::{Cqi, Tables};
-use super::model::rnti;
+use super::numbers::{CONTROL_PRB, MOST_CARRIERS, rnti};
 use super::station::{BlockError, StationParams, probabilities};
-use crate::wired;
 use lasthop_signals::Rnti;
-use lasthop_units::{Bytes, Rate, Span};
+use lasthop_units::{Bytes, Span};
 
-/// The most carriers that a terminal can use at once (36.331: five serving cells).
-pub const MOST_CARRIERS: usize = 5;
 /// PRB pairs of the narrowest and the widest carrier (36.211 section 6.2.1).
 pub(super) const PRBS: (u8, u8) = (6, 110);
-
-/// The way from a terminal to the base station where nothing else is said.
-///
-/// LTE was asked for both (3GPP TR 25.913): less than 5 ms one way for a small packet in a cell without load, and 50 Mbit/s at
-/// best over 20 MHz.
-pub const UPLINK: wired::Params =
-    wired::Params { rate: Rate::from_mbit(50), delay: Span::from_millis(5), queue_packets: 1000 };
 
 /// A base station with its stations.
 #[derive(Clone, Debug, PartialEq)]
@@ -210,38 +200,6 @@ impl Params {
         }
         Ok(Plan(self))
     }
-}
-
-/// Written so that NaN is outside.
-pub(super) fn within(key: &str, got: f64, (min, max): (f64, f64)) -> Result<(), Error> {
-    if min <= got && got <= max {
-        return Ok(());
-    }
-    Err(Error::OutOfRange { key: key.to_owned(), got, min, max })
-}
-
-/// A value of [`Params`] that no cell can be built from.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// A number lies outside its bounds.
-    #[error("{key} = {got} is outside {min} to {max}")]
-    OutOfRange {
-        /// Where in the parameters.
-        key: String,
-        /// The value found.
-        got: f64,
-        /// Smallest legal value.
-        min: f64,
-        /// Largest legal value.
-        max: f64,
-    },
-    /// Steps that do not begin at zero or do not rise.
-    #[error("{0}.channel must begin at zero and rise in time")]
-    Steps(String),
-    /// Handovers that overlap, or the first of which is at zero.
-    #[error("{0}.handovers.at must be above zero, rise, and leave time for each interruption")]
-    Handovers(String),
 }
 
 /// A description from which a cell can be built.

@@ -4,13 +4,13 @@
 //! Deviations: the quality of the channel is known at once; real reports come every few subframes and are some old.
 //! Checked by: tests/integration/cell.rs
 
-use super::background::uniform;
 use super::carriers::Carriers;
 use super::codewords;
 use super::decoder::Decoder;
 use super::handover::Course;
 use super::harq::{PROCESSES, Sent};
 use super::mcs::{Cqi, Mcs, Tables};
+use super::numbers::uniform;
 use super::rlc::Rlc;
 use super::scheduler::{Average, Candidate};
 use super::station::{BlockError, Step};

@@ -2,30 +2,13 @@
 
 use super::Params;
 use super::peak::Peaks;
-use super::queue::Queue;
+use super::queue::{Queue, Waiting};
 use super::shown::Shown;
 use crate::{Completion, Outbox, Outcome, Packet, RxInfo};
 use lasthop_signals::{Node, Signal};
 use lasthop_units::{Bytes, Rate, Span, Stream, Time};
 use lasthop_wire::delivery::{DeliveryTrace, OPPORTUNITY};
 use std::collections::VecDeque;
-
-/// What stands before a packet on a TUN interface, and counts.
-pub(super) const HEADER: Bytes = Bytes::new(4);
-
-/// A packet and when it came.
-#[derive(Clone, Debug)]
-pub(super) struct Waiting<P> {
-    pub came: Time,
-    pub packet: Packet<P>,
-}
-
-impl<P> Waiting<P> {
-    /// What it takes of opportunities.
-    pub fn cost(&self) -> Bytes {
-        self.packet.len + HEADER
-    }
-}
 
 /// A packet that is being served.
 #[derive(Clone, Debug)]

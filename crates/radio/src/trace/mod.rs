@@ -20,7 +20,8 @@ mod tests;
 
 pub use queue::{Discipline, Limit};
 
-use crate::star::{CENTRE, Duplex, Star};
+use crate::duplex::Duplex;
+use crate::star::{CENTRE, Star};
 use crate::{Dest, Drop, NextEvent, Outbox, Packet};
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};

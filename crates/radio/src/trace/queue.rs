@@ -1,10 +1,26 @@
 //! What waits for opportunities: one queue in order of arrival, under one of the disciplines that `mm-link` has.
 
-use super::line::Waiting;
 use crate::queue::{Codel, CodelParams, Line, Pie, PieParams, Verdict};
-use crate::{Drop, Ecn, Outbox};
+use crate::{Drop, Ecn, Outbox, Packet};
 use lasthop_units::{Bytes, Span, Stream, Time};
 use std::collections::VecDeque;
+
+/// What stands before a packet on a TUN interface, and counts.
+pub(super) const HEADER: Bytes = Bytes::new(4);
+
+/// A packet and when it came.
+#[derive(Clone, Debug)]
+pub(super) struct Waiting<P> {
+    pub came: Time,
+    pub packet: Packet<P>,
+}
+
+impl<P> Waiting<P> {
+    /// What it takes of opportunities.
+    pub fn cost(&self) -> Bytes {
+        self.packet.len + HEADER
+    }
+}
 
 /// A queue discipline and its limits.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -1,6 +1,6 @@
 //! What a Wi-Fi hop shows beside deliveries and losses: frames, for monitors.
 
-use super::link::Dbm;
+use super::decibel::Dbm;
 use crate::{AccessClass, Outbox};
 use lasthop_signals::Node;
 use lasthop_signals::phy::TxVector;

@@ -10,25 +10,10 @@
 //! Validity:   distances from 1 m.     Checked by: tests::*
 
 use super::air::Strength;
-use super::params::Phy;
-use super::phy::Band;
+use super::decibel::{Db, Dbm};
+use super::phy::{Band, Phy};
 use lasthop_units::{Span, Stream, Time};
 use rand::Rng;
-
-/// A ratio in decibels.
-#[derive(Clone, Copy, PartialEq, PartialOrd, Debug)]
-pub struct Db(pub f64);
-
-impl Db {
-    /// As a plain ratio.
-    pub fn linear(self) -> f64 {
-        10f64.powf(self.0 / 10.0)
-    }
-}
-
-/// A power against one milliwatt.
-#[derive(Clone, Copy, PartialEq, PartialOrd, Debug)]
-pub struct Dbm(pub f64);
 
 /// The radio conditions between a station and its access point.
 #[derive(Clone, Debug, PartialEq)]

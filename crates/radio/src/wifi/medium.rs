@@ -6,8 +6,9 @@
 
 use super::air::PpduKind;
 use super::capture::{Capture, DETECTION_TIME};
-use super::params::{Profile, Reach, Role};
+use super::params::{Reach, Role};
 use super::phy::Mode;
+use super::phy::Profile;
 use super::plan::Plan;
 use super::timing::{Edca, Timing, edca};
 use lasthop_signals::Node;

@@ -7,6 +7,7 @@ mod arf;
 mod background;
 mod capture;
 mod contention;
+mod decibel;
 mod error;
 mod exchange;
 mod frame;
@@ -29,12 +30,12 @@ mod tests;
 mod timing;
 
 pub use air::{Air, Hearing, MpduRecord, PpduKind, PpduRecord, Reception, Strength};
+pub use decibel::{Db, Dbm};
 pub use error::Error;
-pub use link::{Db, Dbm, Fading, Link, PathLoss, Snr};
+pub use link::{Fading, Link, PathLoss, Snr};
 pub use model::Wifi;
 pub use params::{
-    Amsdu, Background, Beacons, LinkParams, Load, NodeParams, Params, Phy, Profile, RateChoice, Reach, ReachMatrix,
-    Role,
+    Amsdu, Background, Beacons, LinkParams, Load, NodeParams, Params, RateChoice, Reach, ReachMatrix, Role,
 };
-pub use phy::{Band, GuardInterval, Mcs, Mode, Standard, Width};
+pub use phy::{Band, GuardInterval, Mcs, Mode, Phy, Profile, Standard, Width};
 pub use plan::Plan;

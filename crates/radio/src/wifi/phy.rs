@@ -14,10 +14,37 @@
 //! Validity:   PSDU up to the duration limit of 5.484 ms; DSSS and CCK: up to 4095 octets.
 //! Checked by: tests::* (published rates and durations)
 
-use super::params::Profile;
 use lasthop_signals::phy::{Format, TxVector};
 pub use lasthop_signals::phy::{GuardInterval, Width};
 use lasthop_units::{Bytes, Rate, Span};
+
+/// What the model agrees with where the standard and a reference differ.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Profile {
+    /// IEEE 802.11-2020, with the EDCA parameters that it gives access points and stations by default.
+    #[default]
+    Standard,
+    /// ns-3 3.37, for validation against its results only: VHT preamble without VHT-SIG-B; short-GI durations not
+    /// rounded up to 4 us; the AIFS begins anew when an answer has not come; an EDCA backoff that counts down without a
+    /// frame loses a slot when one comes; a frame is sensed 4 us after it began; no EIFS after what is sensed and cannot be decoded; what
+    /// RTS announces is given up after 4 failed attempts, of which an RTS without an answer is none, and the NAV of an RTS lasts if
+    /// a PHY header comes in after it; access points contend with the stations' EDCA parameters; beacons (with EDCA
+    /// all of AC_VO) have AIFSN 1 and no backoff, and like a DCF wait their interframe space from the moment a frame
+    /// comes to an idle medium; no EIFS where frames begin together; every node has its frames MPDU by MPDU
+    /// ([`NodeParams::mpdu_by_mpdu`]).
+    Ns3_3_37,
+}
+
+/// A node's physical layer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Phy {
+    /// Amendment; of the hop's band.
+    pub standard: Standard,
+    /// Channel width of data PPDUs.
+    pub width: Width,
+    /// Guard interval of data PPDUs.
+    pub guard_interval: GuardInterval,
+}
 
 /// A physical layer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

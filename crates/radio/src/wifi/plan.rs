@@ -4,10 +4,8 @@ use super::error::Error;
 use super::frame::Framing;
 use super::link::{Link, Snr};
 use super::medium::NONE;
-use super::params::{
-    Amsdu, Background, Beacons, LinkParams, Load, NodeParams, Params, Phy, Profile, RateChoice, Reach, Role,
-};
-use super::phy::{MAX_STREAMS, Mcs, Mode, Standard};
+use super::params::{Amsdu, Background, Beacons, LinkParams, Load, NodeParams, Params, RateChoice, Reach, Role};
+use super::phy::{MAX_STREAMS, Mcs, Mode, Phy, Profile, Standard};
 use super::timing::{Timing, classes, contender_of, edca};
 use crate::{AccessClass, queue};
 use lasthop_signals::Node;

@@ -14,7 +14,7 @@
 //!             EIFS at 6 Mbit/s.
 //! Validity:   OFDM, DSSS and CCK with the short slot.     Checked by: wifi::tests::*, tests/integration/edca.rs
 
-use super::params::Profile;
+use super::phy::Profile;
 use super::phy::{Band, Mode, Standard};
 use super::plan::{ACK, CTS};
 use crate::AccessClass;
