@@ -16,10 +16,10 @@ mod read;
 mod schema;
 mod set_up;
 
-pub use check::Scenario;
 pub use lasthop_units::quantity;
 pub use model::{
-    Hop, Queue, REQUEST, Stream, StreamKind, TraceHop, UDP_HEADERS, UnknownHost, UnknownLaw, WiredHop, stream_infos,
+    Hop, Queue, REQUEST, Scenario, Stream, StreamKind, TraceHop, UDP_HEADERS, UnknownHost, UnknownLaw, WiredHop,
+    stream_infos,
 };
 pub use problem::{Error, Kind, Problem};
 pub use raw::{MeshRouting, Program, Standard, World};

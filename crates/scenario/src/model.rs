@@ -1,6 +1,5 @@
 //! What a validated scenario tells: holding one is proof that it can be built.
 
-use crate::check::Scenario;
 use crate::graph::{Cable, Graph, Host, HostRole, Link, Medium, Route};
 use crate::read::nearest;
 use crate::{MeshRouting, Program, SetUp, World};
@@ -12,6 +11,33 @@ use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 use rand::RngExt;
 use std::collections::BTreeSet;
 use std::fmt;
+
+/// What is to be run. Built only by [`Scenario::load`] and [`Scenario::parse`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// The file; put there once all of it is found right.
+    pub(crate) text: String,
+    pub(crate) name: String,
+    pub(crate) title: String,
+    pub(crate) description: String,
+    pub(crate) world: World,
+    pub(crate) duration: Span,
+    pub(crate) warm_up: Span,
+    pub(crate) seeds: Vec<u64>,
+    pub(crate) wire: Cable,
+    pub(crate) backhaul: Option<Cable>,
+    pub(crate) hop: Hop,
+    pub(crate) mesh_routing: MeshRouting,
+    pub(crate) host_delay: Span,
+    pub(crate) stations: Vec<String>,
+    pub(crate) further: Further,
+    pub(crate) access_points: Vec<String>,
+    pub(crate) monitors: Vec<usize>,
+    pub(crate) small_queues: Vec<usize>,
+    pub(crate) streams: Vec<Stream>,
+    pub(crate) laws: Vec<SetUp>,
+    pub(crate) measures: Vec<Key>,
+}
 
 impl Scenario {
     /// The file's name without directory and extension.

@@ -12,7 +12,7 @@ pub enum Error {
     /// What any agent can meet.
     #[error(transparent)]
     Service(#[from] service::Error),
-    /// The cgroup whose programs' connections are meant.
+    /// The cgroup with the programs that are meant.
     #[cfg(feature = "bpf")]
     #[error("PBE: {0}")]
     Cgroup(#[from] CgroupError),

@@ -22,6 +22,7 @@ mod params;
 mod phy;
 mod plan;
 mod rate_control;
+mod rates;
 mod report;
 mod session;
 mod snr;

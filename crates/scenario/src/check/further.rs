@@ -1,6 +1,6 @@
 //! Hosts, cables and routes beside the short form.
 
-use super::traffic::group;
+use super::group::group;
 use super::{cable, name, unique, unknown_name};
 use crate::Scenario;
 use crate::graph::{Cable, Graph, HostRole, Link, Medium, Route};

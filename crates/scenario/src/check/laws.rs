@@ -212,7 +212,7 @@ fn hosts(place: Place, names: &[String], at: &At, raw: &raw::Scenario, cx: &mut 
             cx.impossible(at, format!("\"{name}\" stands here twice"), "name each host once");
             return None;
         }
-        let group = || super::traffic::group(name, &stations).into_iter().map(|place| stations[place].clone());
+        let group = || super::group::group(name, &stations).into_iter().map(|place| stations[place].clone());
         if here.contains(&name) {
             found.push(name.clone());
         } else if has_stations && group().next().is_some() {

@@ -5,18 +5,18 @@
 mod cell;
 mod delivery;
 mod further;
+mod group;
 mod laws;
 mod queues;
 mod trace;
 mod traffic;
 mod wifi;
 
-use crate::graph::Cable;
-use crate::model::Further;
+use crate::model::Scenario;
 use crate::problem::Kind;
 use crate::quantity::show;
 use crate::read::{At, Context, Entry, Quantity, nearest};
-use crate::{Hop, SetUp, Stream, StreamKind, WiredHop, World, raw};
+use crate::{Hop, Stream, StreamKind, WiredHop, raw};
 use lasthop_radio::{queue, wired};
 use lasthop_report::{Key, Needs};
 use lasthop_signals::HostId;
@@ -42,34 +42,7 @@ const SLOWEST: Rate = Rate::from_bps(1_000);
 const FASTEST: Rate = Rate::from_mbit(100_000);
 const MOST_LOST: f64 = 0.9;
 
-/// What is to be run. Built only by [`Scenario::load`] and [`Scenario::parse`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct Scenario {
-    /// The file; put there once all of it is found right.
-    pub(crate) text: String,
-    pub(crate) name: String,
-    pub(crate) title: String,
-    pub(crate) description: String,
-    pub(crate) world: World,
-    pub(crate) duration: Span,
-    pub(crate) warm_up: Span,
-    pub(crate) seeds: Vec<u64>,
-    pub(crate) wire: Cable,
-    pub(crate) backhaul: Option<Cable>,
-    pub(crate) hop: Hop,
-    pub(crate) mesh_routing: raw::MeshRouting,
-    pub(crate) host_delay: Span,
-    pub(crate) stations: Vec<String>,
-    pub(crate) further: Further,
-    pub(crate) access_points: Vec<String>,
-    pub(crate) monitors: Vec<usize>,
-    pub(crate) small_queues: Vec<usize>,
-    pub(crate) streams: Vec<Stream>,
-    pub(crate) laws: Vec<SetUp>,
-    pub(crate) measures: Vec<Key>,
-}
-
-/// A section of a file becomes a field here: a new one needs an edit of this file and of `raw/mod.rs`.
+/// A section of a file becomes a field of a scenario: a new one needs an edit of this file, of `model.rs` and of `raw/mod.rs`.
 pub(crate) fn scenario(name: &str, mut raw: raw::Scenario, cx: &mut Context) -> Option<Scenario> {
     raw.station.value = raw.station.value.map(|stations| spelled_out(stations, cx));
     let title = title(&raw.title, cx);
@@ -264,7 +237,7 @@ fn access_points(raw: &raw::Scenario, cx: &mut Context) {
         raw.station.get().unwrap_or_default().iter().filter_map(|station| station.name.get()).collect();
     for table in &tables {
         if let Some(taken) = table.name.get()
-            && (stations.contains(&taken) || !traffic::group(&taken, &stations).is_empty())
+            && (stations.contains(&taken) || !group::group(&taken, &stations).is_empty())
         {
             let what = format!("a station, or a group of them, is called \"{taken}\" too");
             cx.impossible(&table.name.at, what, "give each access point a name of its own");

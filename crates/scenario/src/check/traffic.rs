@@ -1,6 +1,7 @@
 //! What hosts send each other.
 
 use super::further::Known;
+use super::group::group;
 use super::{Run, plain, span, unknown_name};
 use crate::problem::Kind;
 use crate::quantity::show;
@@ -116,15 +117,6 @@ fn foreign_keys(table: &raw::Traffic, kind: TrafficKind, cx: &mut Context) {
         let what = format!("`{}` means nothing to traffic of kind \"{kind}\"", at.name());
         cx.impossible(at, what, "delete this key");
     }
-}
-
-/// Places of the stations that a table with a `count` stands for: `NAME-1`, `NAME-2` and so on.
-pub(super) fn group(name: &str, stations: &[String]) -> Vec<usize> {
-    let one_of = |station: &String| {
-        let number = station.strip_prefix(name).and_then(|rest| rest.strip_prefix('-'));
-        number.is_some_and(|number| number.parse::<u32>().is_ok())
-    };
-    (0..stations.len()).filter(|place| one_of(&stations[*place])).collect()
 }
 
 /// The hosts that a name stands for: one, the stations of a group, or each of them.

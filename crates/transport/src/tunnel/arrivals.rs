@@ -1,9 +1,32 @@
 //! What has arrived, and when it must be acknowledged.
 
-use super::endpoint::AckRule;
 use crate::ranges::Ranges;
 use lasthop_units::{Span, Time};
 use lasthop_wire::tunnel::{AckRange, Frame, MAX_ACK_RANGES};
+
+/// When an end acknowledges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckRule {
+    /// How long an acknowledgement may wait for more to acknowledge.
+    pub delay: Span,
+    /// Packets that are acknowledged without waiting.
+    pub packets: u32,
+    /// Time from one acknowledgement to the next that a gap may call for.
+    pub between_gaps: Span,
+    /// Gaps that are told without waiting even for that.
+    pub gaps: u32,
+}
+
+impl AckRule {
+    /// The station's. Its acknowledgements are accesses to the channel that carries the data, and nothing waits for them: a law,
+    /// not their arrival, says how fast the proxy sends. What is missing is told at once, but not for every single loss of many.
+    pub const RARE: AckRule =
+        AckRule { delay: Span::from_millis(100), packets: 512, between_gaps: Span::from_millis(10), gaps: u32::MAX };
+    /// The proxy's. What the station may have under way depends on them. A station in a cell acknowledges so too, since what its law tells is another
+    /// thing every subframe, and what the proxy sends depends on that.
+    pub const PROMPT: AckRule =
+        AckRule { delay: Span::from_millis(1), packets: 64, between_gaps: Span::ZERO, gaps: u32::MAX };
+}
 
 /// The packet numbers that have arrived in one session.
 #[derive(Clone, Debug, Default)]

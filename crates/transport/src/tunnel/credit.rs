@@ -5,6 +5,9 @@
 //! Deviations: none.     Validity: both ends count a stream that is reset to the end that its sender names.
 //! Checked by: tests::*, tests/integration/credit.rs (both ends' accounts agree after any history), tests/memory.rs
 
+/// The window of a stream before either end has said anything.
+pub(super) const INITIAL_WINDOW: u64 = 64 << 10;
+
 /// The accounts of one end.
 #[derive(Clone, Debug)]
 pub(super) struct Credit {
@@ -55,7 +58,7 @@ impl Credit {
 
     /// The window of one stream, by what the others leave: many that nobody reads do not take everything.
     pub(super) fn share(&self, most: u64) -> u64 {
-        (self.window.saturating_sub(self.held()) / 4).clamp(super::endpoint::INITIAL_WINDOW.min(most), most)
+        (self.window.saturating_sub(self.held()) / 4).clamp(INITIAL_WINDOW.min(most), most)
     }
 
     /// True if the limit's new place is worth telling: a quarter of the window further than what was told.

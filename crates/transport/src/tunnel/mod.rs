@@ -23,6 +23,8 @@
 //!             sent_packets::tests::*, pacer::tests::*
 
 mod arrivals;
+mod by_cell;
+mod by_path;
 mod cell;
 mod clock;
 mod control;
@@ -34,11 +36,13 @@ mod path_pace;
 mod recv_half;
 mod send_half;
 mod sent_packets;
+mod stream;
 mod streams;
 mod transmit;
 
+pub use arrivals::AckRule;
 pub use cell::CellFigures;
 pub use clock::ClockOffset;
-pub use endpoint::{AckRule, Backlog, Config, Delay, Endpoint, Event, Violation};
+pub use endpoint::{Backlog, Config, Delay, Endpoint, Event, Violation};
 pub use path_pace::PathFigures;
 pub use transmit::Departure;

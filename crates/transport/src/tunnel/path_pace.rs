@@ -13,8 +13,7 @@
 //!             answers) is not paced, and brings no D: it is a packet in hundreds.
 //! Validity:   packets carry D where relays can raise it.     Checked by: tests/integration/path_pace.rs
 
-use super::endpoint::{AckRule, Endpoint};
-use super::{control::Control, frames::Content};
+use super::arrivals::AckRule;
 use lasthop_laws::atp::{HOLES, LONGEST_DELAY, SHORTEST_EPOCH, believed_epoch};
 use lasthop_laws::{ReceiverLaw, SenderLaw, Why};
 use lasthop_signals::{Feedback, PathDelay, Signal};
@@ -72,7 +71,7 @@ pub struct PathFigures {
 }
 
 impl PathPace {
-    fn new(sender: Box<dyn SenderLaw>, receiver: Box<dyn ReceiverLaw>) -> PathPace {
+    pub(super) fn new(sender: Box<dyn SenderLaw>, receiver: Box<dyn ReceiverLaw>) -> PathPace {
         PathPace {
             sender,
             gap: Span::MAX,
@@ -194,75 +193,16 @@ impl PathPace {
         }
     }
 
+    pub(super) fn set_own_delay(&mut self, delay: Span) {
+        self.own_delay = delay.min(LONGEST_DELAY);
+    }
+
+    pub(super) fn figures(&self) -> PathFigures {
+        let gap = (!self.is_unknown()).then(|| self.gap());
+        PathFigures { gap, why: self.why, heard: self.heard, most: self.most, told: self.told }
+    }
+
     fn note_report(&mut self, told: PathDelay) {
         (self.told, self.epoch, self.report) = (Some(told.average), told.epoch, Some(told));
-    }
-}
-
-impl Endpoint {
-    /// Lets D decide: `sender` of what leaves, `receiver` what the other end is told of what comes. Every packet that leaves must carry
-    /// [`Endpoint::set_own_delay`]'s D where relays find it, and what comes is handed in by [`Endpoint::on_stamped_packet`].
-    pub fn with_path_pace(mut self, sender: Box<dyn SenderLaw>, receiver: Box<dyn ReceiverLaw>) -> Endpoint {
-        self.control = Control::Path(Box::new(PathPace::new(sender, receiver)));
-        self
-    }
-
-    /// D of this end's own interface from now on; zero: not known. Packets leave no faster, and no report of a lower one is believed.
-    pub fn set_own_delay(&mut self, delay: Span) {
-        if let Control::Path(path) = &mut self.control {
-            path.own_delay = delay.min(LONGEST_DELAY);
-        }
-    }
-
-    /// What is known of the paths; `None` where D does not decide.
-    pub fn path_figures(&self) -> Option<PathFigures> {
-        let Control::Path(path) = &self.control else { return None };
-        let gap = (!path.is_unknown()).then(|| path.gap());
-        Some(PathFigures { gap, why: path.why, heard: path.heard, most: path.most, told: path.told })
-    }
-
-    pub(super) fn on_stamp(&mut self, now: Time, delay: Span, probe: bool) {
-        let (holes, round_trip) = (self.arrivals.gaps(), self.rtt.srtt());
-        if let Control::Path(path) = &mut self.control {
-            path.on_stamp(now, delay, probe, holes, round_trip);
-        }
-    }
-
-    pub(super) fn on_path_delay(&mut self, now: Time, average: Span, epoch: Span) {
-        if let Control::Path(path) = &mut self.control {
-            path.on_told(now, average, epoch);
-            if !path.is_unknown() {
-                self.pacer.wait_at_most(now + path.gap());
-            }
-        }
-    }
-
-    /// When a probe is due.
-    pub(super) fn asks_at(&self) -> Option<Time> {
-        let Control::Path(path) = &self.control else { return None };
-        path.asks_at(!self.ready.is_empty(), self.sent_packets.waiting_since(), self.rtt.rto())
-    }
-
-    /// What goes along with acknowledgements: what is told of the path, and a probe.
-    pub(super) fn put_path(&mut self, now: Time, asks: bool, out: &mut Vec<u8>) {
-        let Control::Path(path) = &mut self.control else { return };
-        let probe = asks.then_some(Frame::Probe);
-        if asks {
-            path.on_asked(now);
-        }
-        for frame in path.take_report().into_iter().chain(probe) {
-            frame.encode(out).expect("two times");
-        }
-    }
-
-    /// The packet counts for the pace; returns when it was due.
-    pub(super) fn pace(&mut self, now: Time, len: Bytes, asks: bool, content: Option<&Content>) -> Time {
-        let rate = self.rate(now);
-        let Control::Path(path) = &self.control else { return self.pacer.on_sent(now, len, rate) };
-        let counts = asks || content.is_some_and(|content| content.data.is_some());
-        match counts && !path.is_unknown() {
-            true => self.pacer.on_sent_every(now, path.gap()),
-            false => now,
-        }
     }
 }

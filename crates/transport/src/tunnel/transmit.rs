@@ -1,7 +1,8 @@
 //! Putting packets together.
 
+use super::arrivals::AckRule;
 use super::control::Control;
-use super::endpoint::{AckRule, Endpoint, MOST_SENT};
+use super::endpoint::{Endpoint, MOST_SENT};
 use super::frames::{Content, Item, Part};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use lasthop_wire::tunnel::{self, Data, Frame, OpenResult, PathData};
