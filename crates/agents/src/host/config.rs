@@ -29,7 +29,7 @@ pub struct Config {
     pub key: Option<PathBuf>,
     /// The network's BSSID; `None`: what the driver says.
     pub bssid: Option<MacAddress>,
-    /// To whom notices go.
+    /// Where notices go.
     pub destination: Destination,
     /// The port of notices.
     pub port: u16,

@@ -37,7 +37,7 @@ pub enum Error {
          `iw dev {0} link` shows)"
     )]
     NoBss(String),
-    /// The cgroup with the programs that have connections to bound.
+    /// The cgroup of the programs that are to be bounded.
     #[cfg(feature = "bpf")]
     #[error("bounds on windows: {0}")]
     Cgroup(#[from] CgroupError),

@@ -12,7 +12,7 @@ pub enum Error {
     /// What any agent can meet.
     #[error(transparent)]
     Service(#[from] service::Error),
-    /// The cgroup with the programs that are meant.
+    /// The cgroup of the programs that may use it.
     #[cfg(feature = "bpf")]
     #[error("PBE: {0}")]
     Cgroup(#[from] CgroupError),

@@ -39,7 +39,7 @@ pub enum Error {
     /// The program cannot be attached to the interface.
     #[error("transparent mode: TCX (Linux 6.6) on the interface: {0}")]
     Attach(io::Error),
-    /// The cgroup, whose programs' connections are to be taken over.
+    /// The cgroup of the programs to serve.
     #[cfg(feature = "bpf")]
     #[error("transparent mode: {0}")]
     Cgroup(#[from] CgroupError),
