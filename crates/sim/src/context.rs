@@ -1,4 +1,4 @@
-//! What programs see of the world: the time, their timers, their hosts' links and sockets, and where measurements go.
+//! What programs see of the world: the time, timers, links, sockets, and where measurements go.
 
 use crate::agenda::{Agenda, Component};
 use crate::hook::{Hook, Interface};
@@ -74,7 +74,8 @@ impl AccessPoints {
 }
 
 impl Context {
-    /// At the beginning, with the links in the agenda. `stations`: each host's node on the last hop, if it is a station.
+    /// At the beginning, with the links in the agenda. `stations`: each host's node on the last
+    /// hop, if it is a station.
     pub(crate) fn new(
         (net, last_hop): (Net, usize),
         access_points: AccessPoints,
@@ -106,7 +107,7 @@ impl Context {
         context
     }
 
-    /// A new component of the agenda: among events of the same time it comes after those before it.
+    /// A new component of the agenda. At equal times it acts after those before it.
     pub(crate) fn component(&mut self, owner: Owner) -> Component {
         let component = self.next_component();
         self.components.push(owner);
@@ -159,7 +160,8 @@ impl Context {
         }
     }
 
-    /// A packet leaves `host` towards the one that it is for. Without a way it vanishes, as where a router has no route.
+    /// A packet leaves `host` towards the one that it is for. Without a way it vanishes, as where
+    /// a router has no route.
     #[inline(always)]
     pub(crate) fn send(&mut self, host: HostId, packet: Packet<Datagram>) {
         let Some(step) = self.net.next(host, packet.payload.to) else { return };
@@ -169,7 +171,7 @@ impl Context {
         self.enqueue(interface.0, packet);
     }
 
-    /// A node of the last hop sends a packet of `payload` octets by UDP to all that hear it. Where there is QoS it does not wait behind data.
+    /// A node of the last hop sends `payload` octets by UDP to all that hear it, with priority.
     pub(crate) fn broadcast(&mut self, node: Node, payload: usize, flow_hash: u32, content: Payload) {
         let host = self.host_of(node);
         let len = udp_packet(Bytes::new(payload as u64));

@@ -35,7 +35,8 @@ pub struct Lost<'p> {
     pub on_air: bool,
 }
 
-/// Something in a host's forwarding path. What a host sends or receives itself does not pass here, but it waits in the same queues.
+/// Something in a host's forwarding path. What a host sends or receives itself does not pass here,
+/// but it waits in the same queues.
 pub trait Hook: DynClone + Send {
     /// A packet for another host has come in.
     fn ingress(&mut self, _: &mut Forwarded<'_>) {}
@@ -47,10 +48,10 @@ pub trait Hook: DynClone + Send {
     /// what a law concludes can be compared with it.
     fn lost(&mut self, _at: Time, _interface: Interface, _lost: &Lost<'_>) {}
 
-    /// A packet to one receiver, another host's or the host's own, is about to wait at an interface.
+    /// A packet to one receiver, forwarded or the host's own, is about to wait at an interface.
     fn queued(&mut self, _now: Time, _interface: Interface, _packet: &mut Packet<Datagram>) {}
 
-    /// The transmitter of an interface is done with a packet, which was queued and came to the head of the line then.
+    /// A transmitter is done with a packet. `waited`: since when it was queued, and at the head.
     fn done(&mut self, _at: Time, _interface: Interface, _dst: Dest, _waited: (Time, Time)) {}
 
     /// The driver of one of the host's interfaces reports.

@@ -55,7 +55,7 @@ impl Address {
     }
 }
 
-/// A packet that has not left yet. It is inlined so that the packet is built where it will lie, not built and then copied.
+/// A packet that has not left yet. Inlined, it is built where it will lie, and not copied.
 #[inline(always)]
 pub(crate) fn packet(
     (from, to): (HostId, Address),

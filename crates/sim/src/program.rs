@@ -10,7 +10,7 @@ use lasthop_units::{Bytes, Rate, Time};
 
 /// A program on a host, or one kind of program on several.
 pub(crate) trait Program: DynClone + Send {
-    /// The world has registered it as `own`: it takes its timers, and names the nodes that it listens at.
+    /// It is registered as `own`: it takes its timers and names the nodes that it listens at.
     fn begin(&mut self, context: &mut Context, own: ProgramId);
 
     /// Every program of the world is registered.
@@ -25,7 +25,7 @@ pub(crate) trait Program: DynClone + Send {
     /// A node of the last hop that it listens at has heard something.
     fn overheard(&mut self, _: &mut Context, _at: Time, _: Node, _: &Heard<'_>) {}
 
-    /// A packet for it is lost at an interface: on the air after all retries, or in the queue. No real program knows.
+    /// A packet for it is lost at an interface: on the air or in the queue. No real program knows.
     fn lost(&mut self, _: &mut Context, _at: Time, _: Interface, _: &Datagram, _on_air: bool) {}
 
     /// The world looks at what bulk senders do: every 10 ms, as in the lab.

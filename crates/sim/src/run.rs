@@ -254,7 +254,7 @@ fn access_points(scenario: &Scenario) -> AccessPoints {
     AccessPoints { homes: homes.iter().map(place).collect(), nodes }
 }
 
-/// What a lone packet takes at each node of a radio hop, if any sender speaks ATP: then each of them is a relay.
+/// What a lone packet takes at each relay: all nodes of a radio hop, if a sender speaks ATP.
 fn relays(law: &SetUp, hop: &Hop) -> Vec<Span> {
     match hop {
         Hop::Wifi(_) if law.senders().any(|sender| sender.transport() == Transport::Atp) => hop.lone_exchanges(),

@@ -37,8 +37,8 @@ pub struct World {
 }
 
 impl World {
-    /// A world without programs. `radio`: the last hop is a radio channel; `host_delay`: from a frame's end there until the host of
-    /// the node has what it carried.
+    /// A world without programs. `radio`: the last hop is a radio channel; `host_delay`: from a
+    /// frame's end there until the host of the node has what it carried.
     pub(crate) fn new(mut context: Context, radio: bool, host_delay: Span) -> World {
         let meters = match context.access_points.nodes.len() {
             1 => vec![HopMeter::new(radio)],
@@ -52,13 +52,13 @@ impl World {
         World { context, programs: Vec::new(), streams: Vec::new(), received, handing_up, meters, carried }
     }
 
-    /// Registers a program. Among events of the same time its timers come after those of the programs before it.
+    /// Registers a program. At equal times its timers act after those of the programs before it.
     pub(crate) fn add(&mut self, mut program: Box<dyn Program>) {
         program.begin(&mut self.context, ProgramId(self.programs.len() as u32));
         self.programs.push(program);
     }
 
-    /// Registers the program of the scenario's next stream, the first timer of which is the stream's.
+    /// Registers the program of the scenario's next stream: its first timer is the stream's.
     pub(crate) fn add_stream(&mut self, program: Box<dyn Program>) {
         self.streams.push(self.context.next_component());
         self.add(program);
@@ -275,7 +275,8 @@ impl World {
         self.hooks(interface).for_each(|hook| hook.report(at, interface, report));
     }
 
-    /// A node has decoded a carrier's control channel. The base station's report tells how much of the cell is given away.
+    /// A node has decoded a carrier's control channel. The base station's report tells how much of
+    /// the cell is given away.
     fn on_subframe(&mut self, at: Time, node: Node, signal: &Signal) {
         if let (Scenario::AP, Signal::Subframe(shown)) = (node, signal) {
             let given: u32 = shown.dcis.iter().map(|dci| u32::from(dci.prb)).sum();

@@ -112,8 +112,8 @@ impl Connection {
         self.sender.bound(now, bounds);
     }
 
-    /// This end signals something to the peer in an option, or wants to be signalled to, if the peer has the same option. To be called
-    /// before the first segment.
+    /// This end signals something to the peer in an option, or wants to be signalled to, if the
+    /// peer has the same option. To be called before the first segment.
     pub fn carry(&mut self, option: Box<dyn SignalOption>) {
         if option.is_in_each_segment() {
             self.receiver.shorten_segments(u64::from(option.octets()));
@@ -121,7 +121,8 @@ impl Connection {
         self.signal_option = Some(option);
     }
 
-    /// The option of this end, if it is one of this type. None is left where the peer does not have it.
+    /// The option of this end, if it is one of this type. None is left where the peer does not
+    /// have it.
     pub fn carried<T: SignalOption>(&self) -> Option<&T> {
         (&**self.signal_option.as_ref()? as &dyn Any).downcast_ref()
     }

@@ -26,7 +26,8 @@ pub(crate) struct Agreed {
 }
 
 impl Agreed {
-    /// From our configuration and the options of the peer's SYN. Each of our segments carries a further option of `further` octets.
+    /// From our configuration and the options of the peer's SYN. Each of our segments carries a
+    /// further option of `further` octets.
     pub(crate) fn with(config: &Config, further: u16, peer: &TcpOptions) -> Agreed {
         let timestamps = peer.timestamps.is_some();
         // The MSS option counts payload and options together, so every segment pays for its timestamps.

@@ -167,7 +167,8 @@ impl FeedbackReader {
     }
 }
 
-/// The option of an end of a connection: it tells of its own cell, wants to be told of the peer's, or both.
+/// The option of an end of a connection: it tells of its own cell, wants to be told of the peer's,
+/// or both.
 #[derive(Clone)]
 pub struct CellOption {
     tells: Option<ReceiverFeedback>,
@@ -175,8 +176,8 @@ pub struct CellOption {
 }
 
 impl CellOption {
-    /// Of an end that tells what `law` decides of its cell, if there is one. `wants`: its sending law wants what the peer's receiver tells.
-    /// `None` for neither.
+    /// Of an end that tells what `law` decides of its cell, if there is one. `wants`: its sending
+    /// law wants what the peer's receiver tells. `None` for neither.
     pub fn new(law: Option<Box<dyn ReceiverLaw>>, wants: bool) -> Option<CellOption> {
         let tells = law.map(ReceiverFeedback::new);
         (wants || tells.is_some()).then(|| CellOption { tells, wants: wants.then(FeedbackReader::default) })
@@ -187,7 +188,8 @@ impl CellOption {
         self.tells.as_ref()
     }
 
-    /// The same, to be shown what its world has of the cell. What it decides leaves with the next segment.
+    /// The same, to be shown what its world has of the cell. What it decides leaves with the next
+    /// segment.
     pub fn tells_mut(&mut self) -> Option<&mut ReceiverFeedback> {
         self.tells.as_mut()
     }

@@ -6,8 +6,9 @@ use lasthop_units::{Bytes, Span, Time};
 use lasthop_wire::tcp::TcpOptions;
 use std::any::Any;
 
-/// What an end has to do with one option: what it writes into its own segments, and what it makes of the peer's. The option is
-/// in use where both ends have it in their SYNs; an end that the peer does not answer in kind forgets it.
+/// What an end has to do with one option: what it writes into its own segments, and what it makes
+/// of the peer's. The option is in use where both ends have it in their SYNs; an end that the peer
+/// does not answer in kind forgets it.
 pub trait SignalOption: Any + DynClone + Send {
     /// Octets of it in a segment, a whole number of words.
     fn octets(&self) -> u16;

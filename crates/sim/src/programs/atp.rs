@@ -156,7 +156,8 @@ enum End {
 }
 
 impl Connection {
-    /// The connection of a bulk stream with this law at its sender; its receiver has what is set of it.
+    /// The connection of a bulk stream with this law at its sender; its receiver has what is set
+    /// of it.
     fn open(now: Time, stream: &Stream, node: Node, law: &Choice, seed: Seed) -> Result<Connection, BuildError> {
         let number = index(stream.number);
         let random = seed.stream(&format!("atp/{number}"));

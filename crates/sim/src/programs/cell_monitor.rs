@@ -1,4 +1,4 @@
-//! What stations decode of their cell's control channel: what their connections tell of the cell follows from that.
+//! Stations decode their cell's control channel; their connections tell what follows from it.
 
 use crate::context::Context;
 use crate::payload::ProgramId;

@@ -1,4 +1,4 @@
-//! The edge proxy and the stations' agents: which of them is woken when, and what passes between them.
+//! The edge proxy and the stations' agents: when they are woken, and what they exchange.
 
 use crate::agenda::Component;
 use crate::context::Context;
@@ -183,7 +183,8 @@ impl Edge {
         }
     }
 
-    /// The proxy's end of a connection may have something for the station; it must not have too much.
+    /// The proxy's end of a connection may have something for the station; it must not have too
+    /// much.
     fn take(&mut self, context: &mut Context, number: usize) {
         let connection = &mut context.sockets.connections[number];
         let (node, unread) = (connection.node, connection.receiver().unread());

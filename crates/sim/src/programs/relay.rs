@@ -24,7 +24,8 @@ impl Relay {
 }
 
 impl Hook for Relay {
-    /// A packet that is about to be queued gets the node's own delay, where that is the larger one.
+    /// A packet that is about to be queued gets the node's own delay, where that is the larger
+    /// one.
     fn queued(&mut self, now: Time, interface: Interface, packet: &mut Packet<Datagram>) {
         if interface == self.interface {
             if let Some(packet) = packet.payload.content.message_mut::<atp::Packet>() {

@@ -1,4 +1,4 @@
-//! TCP of all hosts: it opens connections, serves their ends and tells what their applications get.
+//! TCP of all hosts: it opens connections, serves their ends and counts what arrives.
 
 use crate::context::Context;
 use crate::hook::Interface;
@@ -160,7 +160,7 @@ pub(crate) fn stop(context: &mut Context, stream: &Stream) {
     pump(context, number, data);
 }
 
-/// Counts what waits of one end of a connection, if it is at a station where that is done, and sends over the last hop.
+/// Counts what waits of an end that sends over the last hop from a station where that is done.
 fn watch(context: &mut Context, number: usize, end: End) {
     let connection = &mut context.sockets.connections[number];
     let (from, to) = connection.way(end);

@@ -21,7 +21,7 @@ pub(crate) struct Udp {
 }
 
 impl Udp {
-    /// The program of this stream, with packets of this payload, at this rate or as fast as a regulator allows.
+    /// The program of this stream, with packets of this payload, at this rate if it has one.
     pub(crate) fn new(source: Source, size: Bytes, rate: Option<Rate>) -> Udp {
         Udp { source, size, rate, own: ProgramId::NONE }
     }

@@ -44,7 +44,8 @@ fn losing(mut lost: impl FnMut(Time, &TcpHeader) -> bool + 'static) -> Network {
     })
 }
 
-/// A PBE sender without end, which wants to be told or does not. Its receiver is alone in a cell, or knows of none.
+/// A PBE sender without end, which wants to be told or does not. Its receiver is alone in a cell,
+/// or knows of none.
 fn world(wants: bool, network: Network, tells: bool) -> Net {
     let mut net = Net::new(law_called("pbe"), Config::default(), Config::default(), network);
     if wants {
