@@ -30,8 +30,8 @@ pub fn find(key: &str, printed: &str) -> Option<Account> {
     printed.lines().rev().find_map(of_line)
 }
 
-/// The accounts of several programs as one: numbers add up, but those of [`MAXIMA`], of which the largest counts; of all else
-/// the first stays.
+/// The accounts of several programs as one: numbers add up, but where a name begins with `longest_`, `largest_` or `most_`
+/// the larger one stays; of all else the first.
 pub fn add(account: &mut Account, other: Account) {
     for (name, value) in other {
         match account.get_mut(&name) {

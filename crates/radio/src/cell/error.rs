@@ -8,7 +8,7 @@ pub(super) fn within(key: &str, got: f64, (min, max): (f64, f64)) -> Result<(), 
     Err(Error::OutOfRange { key: key.to_owned(), got, min, max })
 }
 
-/// A value of [`Params`] that no cell can be built from.
+/// A value of [`super::Params`] that no cell can be built from.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -31,7 +31,7 @@ pub enum Profile {
     /// a PHY header comes in after it; access points contend with the stations' EDCA parameters; beacons (with EDCA
     /// all of AC_VO) have AIFSN 1 and no backoff, and like a DCF wait their interframe space from the moment a frame
     /// comes to an idle medium; no EIFS where frames begin together; every node has its frames MPDU by MPDU
-    /// ([`NodeParams::mpdu_by_mpdu`]).
+    /// ([`super::NodeParams::mpdu_by_mpdu`]).
     Ns3_3_37,
 }
 
