@@ -172,9 +172,15 @@ impl AgentError for Error {
 }
 
 /// Makes an enum with a variant `Service` for what any agent can meet an [`AgentError`], which takes the errors of laws for
-/// such.
+/// such. A variant with the error of a part is named with that; what any agent can meet there is so here, too.
 macro_rules! agent_error {
-    ($error:ty) => {
+    ($error:ty $(, $variant:ident($part:ty))*) => {
+        $(impl From<$part> for $error {
+            fn from(error: $part) -> Self {
+                crate::service::AgentError::common(error).map_or_else(Self::$variant, Self::Service)
+            }
+        })*
+
         impl crate::service::AgentError for $error {
             fn common(self) -> Result<crate::service::Error, Self> {
                 match self {

@@ -17,10 +17,10 @@ pub enum Error {
     Keys(#[from] KeyError),
     /// The transparent mode.
     #[error(transparent)]
-    Transparent(#[from] transparent::Error),
+    Transparent(transparent::Error),
     /// The logs of the cell.
     #[error(transparent)]
-    Cell(#[from] pbe::Error),
+    Cell(pbe::Error),
     /// The monitor interface.
     #[error("monitor interface: {0}")]
     Monitor(MonitorError),
@@ -32,4 +32,4 @@ pub enum Error {
     MonitorRight(MonitorError),
 }
 
-agent_error!(Error);
+agent_error!(Error, Transparent(transparent::Error), Cell(pbe::Error));

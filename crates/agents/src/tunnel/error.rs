@@ -16,7 +16,7 @@ pub enum Error {
     Keys(#[from] KeyError),
     /// The transparent mode.
     #[error(transparent)]
-    Transparent(#[from] transparent::Error),
+    Transparent(transparent::Error),
 }
 
-agent_error!(Error);
+agent_error!(Error, Transparent(transparent::Error));
