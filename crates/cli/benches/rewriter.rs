@@ -11,9 +11,10 @@ use lasthop_agents::ap::kernel::{Direction, Load, Rewriter};
 use lasthop_agents::service::program_info::enable_statistics;
 use lasthop_agents::service::{Error, Method};
 use lasthop_lab::address::{self, Family};
-use lasthop_lab::emulator::{Emulator, Model, Segment};
+use lasthop_lab::emulator::{Emulator, Segment};
 use lasthop_lab::topology::{Hosts, WIRE};
 use lasthop_lab::{Clock, LabError, Namespace, RunDir, Stop, clean};
+use lasthop_radio::last_hop::Model;
 use lasthop_radio::star::Star;
 use lasthop_radio::wired::{Params, Wire};
 use lasthop_scenario::graph::{Cable, Graph};
@@ -122,8 +123,8 @@ impl Path {
             controls: Vec::new(),
         };
         let segments = vec![
-            segment(Model::Wire(Wire::new(Node(0), Node(1), LINE, LINE)), wire),
-            segment(Model::Star(Star::new(1, LINE, LINE)), last),
+            segment(Model::Cable(Wire::new(Node(0), Node(1), LINE, LINE)), wire),
+            segment(Model::Wired(Box::new(Star::new(1, LINE, LINE))), last),
         ];
         // Fixed windows: how the kernel grows them would be measured too.
         hosts.stations[0].within(|| setting("tcp_rmem", &format!("4096 {RECEIVE_BUFFER} {RECEIVE_BUFFER}")))?;

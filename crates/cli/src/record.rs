@@ -8,6 +8,7 @@ use lasthop_dataset::{DataSetError, PseudonymKey, Recorder, Recording, Row, Writ
 use lasthop_experiment::campus::{CHANNELS, Day, PART, Part};
 use lasthop_experiment::{ExperimentError, Names, ObserveError, Observed, Progress as _, observe, recording};
 use lasthop_lab::Stop;
+use lasthop_scenario::LastHop;
 use lasthop_scenario::{Scenario, SetUp};
 use lasthop_units::{Span, count};
 use std::ops::Range;
@@ -97,7 +98,7 @@ fn law(scenario: &Scenario, args: &Args) -> anyhow::Result<SetUp> {
 
 fn one(args: &Args, path: &Path, key: &PseudonymKey) -> anyhow::Result<(Written, Span)> {
     let scenario = check::load(path)?;
-    if !matches!(scenario.hop(), lasthop_scenario::Hop::Wifi(_)) {
+    if !matches!(scenario.hop(), LastHop::Wifi(_)) {
         bail!(
             "{}: its last hop is no Wi-Fi, and only access points record: use a scenario with [hop.wifi]",
             path.display()

@@ -4,7 +4,8 @@ use crate::agent::words;
 use lasthop_lab::{AccountSpec, Cause, ProgramSpec, Ready, Spec};
 use lasthop_laws::pbe::OF_SENDERS;
 use lasthop_laws::{Choice, Transport};
-use lasthop_scenario::{Hop, Scenario, SetUp, Stream, StreamKind};
+use lasthop_radio::LastHop;
+use lasthop_scenario::{Scenario, SetUp, Stream, StreamKind};
 use lasthop_signals::HostId;
 use std::path::Path;
 
@@ -70,7 +71,7 @@ pub fn add(program: &Path, scenario: &Scenario, law: &SetUp, spec: &mut Spec) {
 
 /// An agent on each station that decodes its cell. Its pipes have their rows in order.
 fn add_receivers(program: &Path, scenario: &Scenario, law: &Choice, senders: &[HostId], spec: &mut Spec) {
-    let Hop::Cell(plan) = scenario.hop() else { return };
+    let LastHop::Cell(plan) = scenario.hop() else { return };
     let cell = plan.params();
     for (place, station) in cell.stations.iter().enumerate().filter(|(_, station)| station.decodes) {
         let mut arguments = words("pbe receiver --cgroup {cgroup} --rnti");

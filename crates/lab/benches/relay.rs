@@ -6,9 +6,13 @@
 //! that the figures are the emulator's and not those of whatever else the machine does.
 
 use lasthop_lab::address::{self, Family};
-use lasthop_lab::emulator::{Emulator, Model, Segment};
+use lasthop_lab::emulator::{Emulator, Segment};
+use lasthop_lab::frame::Frame;
 use lasthop_lab::topology::{Hosts, WIRE};
 use lasthop_lab::{Clock, Histogram, LabError, RunDir, clean, sched};
+use lasthop_radio::LastHop;
+use lasthop_radio::last_hop::Model;
+use lasthop_radio::queue::LinkKind;
 use lasthop_radio::trace;
 use lasthop_radio::wired::{Params, Wire};
 use lasthop_signals::Node;
@@ -58,10 +62,10 @@ struct Bench {
 
 impl Bench {
     fn new(line: Params) -> Result<Bench, LabError> {
-        Bench::over(Model::Wire(Wire::new(SERVER, STATION, line, line)))
+        Bench::over(Model::Cable(Wire::new(SERVER, STATION, line, line)))
     }
 
-    fn over(model: Model) -> Result<Bench, LabError> {
+    fn over(model: Model<Frame>) -> Result<Bench, LabError> {
         let run = RunDir::claim()?;
         let mut hosts = Hosts::on_one_wire(&run)?;
         let ports = hosts.taps.pop().expect("a hop has interfaces");
@@ -166,8 +170,8 @@ fn lost_over_trace(lasts: Span) -> Result<u64, LabError> {
     // 250 packets of 1500 bytes in 3 ms.
     let stamps = (1..=3).flat_map(|ms| std::iter::repeat_n(ms, if ms == 3 { 84 } else { 83 }));
     let trace = DeliveryTrace::new(stamps.collect()).expect("in order");
-    let params = trace::Params { trace, queue: trace::Discipline::Infinite, delay: Span::from_millis(1), shown: false };
-    let bench = Bench::over(Model::Trace(trace::Link::star(1, &params, &params, Seed(1))))?;
+    let params = trace::Params { trace, queue: LinkKind::Infinite, delay: Span::from_millis(1), shown: false };
+    let bench = Bench::over(LastHop::from(trace::Plan { down: params.clone(), up: params }).build(1, Seed(1)))?;
     let (server, station) = bench.sockets()?;
     segments(&server)?;
     let offered = offer(&bench, &server, &station, Rate::from_mbit(1000), lasts);

@@ -15,11 +15,8 @@ use crate::pinned_cpu::{CpuClaim, PinnedCpu};
 use crate::sched;
 use crate::tap::Tap;
 use lasthop_laws::atp::HopDelay;
-use lasthop_radio::cell::Cell;
-use lasthop_radio::star::Star;
-use lasthop_radio::trace;
-use lasthop_radio::wifi::{Air, MpduRecord, PpduKind, PpduRecord, Wifi};
-use lasthop_radio::wired::Wire;
+use lasthop_radio::last_hop::Model;
+use lasthop_radio::wifi::{Air, MpduRecord, PpduKind, PpduRecord};
 use lasthop_radio::{Completion, Dest, Drop as Dropped, Ecn, Hop, NextEvent, Outbox, Packet, RxInfo};
 use lasthop_signals::{Node, NodeDelay, Signal};
 use lasthop_system::cpu_latency_guard::CpuLatencyGuard;
@@ -33,26 +30,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-/// The hop models that the lab can drive.
-#[derive(Debug)]
-pub enum Model {
-    /// One cable between two nodes.
-    Wire(Wire<Frame>),
-    /// A cable from node 0 to each of the others.
-    Star(Star<Wire<Frame>>),
-    /// A link from node 0 to each of the others, by a recorded trace.
-    Trace(Star<trace::Link<Frame>>),
-    /// An 802.11 channel with everybody on it.
-    Wifi(Box<Wifi<Frame>>),
-    /// An LTE cell: node 0 is the base station.
-    Cell(Box<Cell<Frame>>),
-}
-
 /// A hop and the interfaces of its nodes.
 #[derive(Debug)]
 pub struct Segment {
     /// What carries the packets.
-    pub model: Model,
+    pub model: Model<Frame>,
     /// The interfaces on it: node `n`'s at place `n`; `None` for a node that is no host's.
     pub ports: Vec<Option<Tap>>,
     /// Whether its crossings, losses, frames and reports are kept.
@@ -396,40 +378,6 @@ impl Air<Frame> for Exit<'_> {
                 (Ok(_), None) => (),
                 (Err(_), _) => self.shelf.refused += 1,
             }
-        }
-    }
-}
-
-impl<O: Air<Frame>> Hop<Frame, O> for Model {
-    fn enqueue(&mut self, now: Time, packet: Packet<Frame>, out: &mut O) {
-        match self {
-            Model::Wire(hop) => hop.enqueue(now, packet, out),
-            Model::Star(hop) => hop.enqueue(now, packet, out),
-            Model::Trace(hop) => hop.enqueue(now, packet, out),
-            Model::Wifi(hop) => hop.enqueue(now, packet, out),
-            Model::Cell(hop) => hop.enqueue(now, packet, out),
-        }
-    }
-
-    fn advance(&mut self, now: Time, out: &mut O) {
-        match self {
-            Model::Wire(hop) => hop.advance(now, out),
-            Model::Star(hop) => hop.advance(now, out),
-            Model::Trace(hop) => hop.advance(now, out),
-            Model::Wifi(hop) => hop.advance(now, out),
-            Model::Cell(hop) => hop.advance(now, out),
-        }
-    }
-}
-
-impl NextEvent for Model {
-    fn next_event(&self) -> Option<Time> {
-        match self {
-            Model::Wire(hop) => hop.next_event(),
-            Model::Star(hop) => hop.next_event(),
-            Model::Trace(hop) => hop.next_event(),
-            Model::Wifi(hop) => hop.next_event(),
-            Model::Cell(hop) => hop.next_event(),
         }
     }
 }

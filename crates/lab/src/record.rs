@@ -7,8 +7,9 @@ use crate::traffic::all;
 use crate::traffic::bulk::{BIN, BulkLog};
 use crate::traffic::carried::CarriedLog;
 use crate::traffic::iperf3::Iperf3Log;
+use lasthop_radio::LastHop;
 use lasthop_report::{Gauge, HopMeter, NOBODY, Recorder, RunRecord, Segments, SeriesKind, Window};
-use lasthop_scenario::{Hop, Scenario, Stream, StreamKind};
+use lasthop_scenario::{Scenario, Stream, StreamKind};
 use lasthop_signals::{FlowId, HostId, Node};
 use lasthop_units::{Bytes, Span, Time};
 use lasthop_wire::tcp_info::TcpInfo;
@@ -75,7 +76,7 @@ impl Outcome {
             }
         }
         let mut meters = match aps.len() {
-            1 => vec![HopMeter::new(matches!(spec.hop, Hop::Wifi(_)))],
+            1 => vec![HopMeter::new(matches!(spec.hop, LastHop::Wifi(_)))],
             several => vec![HopMeter::of_one_of_several(); several],
         };
         for (at, of, report) in &self.hop.reports {

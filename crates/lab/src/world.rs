@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::control_channel::ControlChannels;
 use crate::doubts::{self, Unread};
 use crate::driver::DriverSocket;
-use crate::emulator::{Emulator, Model, Segment};
+use crate::emulator::{Emulator, Segment};
 use crate::error::{LabError, Result};
 use crate::log::EmulatorLog;
 use crate::monitor::{Hears, Monitor, View};
@@ -19,14 +19,12 @@ use crate::topology::{Hosts, LAST, WIRE};
 use crate::traffic::all::Traffic;
 use crate::traffic::{Period, TICK};
 use lasthop_laws::atp::HopDelay;
-use lasthop_radio::cell::Cell;
-use lasthop_radio::star::Star;
-use lasthop_radio::trace;
-use lasthop_radio::wifi::Wifi;
+use lasthop_radio::LastHop;
+use lasthop_radio::last_hop::Model;
 use lasthop_radio::wired::Wire;
 use lasthop_report::account::{self, Account};
 use lasthop_scenario::graph::{Cable, Link, Medium};
-use lasthop_scenario::{Hop, Scenario, Stream, StreamKind};
+use lasthop_scenario::{Scenario, Stream, StreamKind};
 use lasthop_signals::Node;
 use lasthop_units::{Span, Time};
 use serde_json::Value;
@@ -163,7 +161,7 @@ const HEAD_START: Span = Span::from_millis(300);
 /// The stations' monitor interfaces: those that are wanted, which show all that is heard, and those of programs that measure
 /// there, which have no use for the frames of others.
 fn monitors(spec: &Spec, hosts: &Hosts) -> Result<Vec<Monitor>> {
-    let Hop::Wifi(plan) = &spec.hop else { return Ok(Vec::new()) };
+    let LastHop::Wifi(plan) = &spec.hop else { return Ok(Vec::new()) };
     let view = View::new(LAST, plan.params());
     let make = |place: usize| {
         let hears = if spec.monitors.contains(&place) { Hears::All } else { Hears::Own };
@@ -194,7 +192,7 @@ fn accounts(spec: &Spec, left: &[Left]) -> BTreeMap<String, Value> {
 
 /// The control channels of a cell's stations that decode them.
 fn controls(spec: &Spec, run: &RunDir) -> Result<Vec<ControlChannels>> {
-    let Hop::Cell(plan) = &spec.hop else { return Ok(Vec::new()) };
+    let LastHop::Cell(plan) = &spec.hop else { return Ok(Vec::new()) };
     let cell = plan.params();
     let decode = cell.stations.iter().enumerate().filter(|(_, station)| station.decodes);
     decode.map(|(place, _)| ControlChannels::make(run, Scenario::station_node(place), cell.carriers.len())).collect()
@@ -217,7 +215,7 @@ fn segments(
     let segment = |(place, (link, ports)): (usize, (&Link, Vec<Option<Tap>>))| match &link.medium {
         Medium::Cable(Cable { lines: [there, back], impairments }) => {
             let wire = Wire::new(Node(0), Node(1), *there, *back);
-            let model = Model::Wire(wire.impaired(impairments, spec.seed, &format!("cable/{place}")));
+            let model = Model::Cable(wire.impaired(impairments, spec.seed, &format!("cable/{place}")));
             let watched = if logged && place == usize::from(WIRE.0) { 0..1 } else { 0..0 };
             Ok(Segment {
                 model,
@@ -238,19 +236,10 @@ fn segments(
             } else {
                 Vec::new()
             };
-            let (model, watched) = (last_hop(spec)?, uploaders.clone());
+            let model = spec.hop.clone().build(spec.stations().len(), spec.seed);
+            let watched = uploaders.clone();
             Ok(Segment { model, ports, logged, watched, drivers, delays, monitors, controls })
         }
     };
     spec.graph.links.iter().zip(taps).enumerate().map(segment).collect()
-}
-
-fn last_hop(spec: &Spec) -> Result<Model> {
-    let stations = spec.stations().len() as u16;
-    Ok(match &spec.hop {
-        Hop::Wired(hop) => Model::Star(Star::new(stations, hop.down, hop.up).impaired(&hop.impairments, spec.seed)),
-        Hop::Wifi(plan) => Model::Wifi(Box::new(Wifi::new(plan.as_ref().clone(), spec.seed))),
-        Hop::Trace(hop) => Model::Trace(trace::Link::star(stations, &hop.down, &hop.up, spec.seed)),
-        Hop::Cell(plan) => Model::Cell(Box::new(Cell::new(plan.as_ref().clone(), spec.seed))),
-    })
 }

@@ -7,7 +7,8 @@
 //! Validity:   any rate > 0.
 //! Checked by: tests::*
 
-use crate::duplex::Duplex;
+use crate::duplex::{Backlog, Duplex};
+use crate::plan::Observe;
 use crate::wired::{Impairments, Params, Wire};
 use crate::{Completion, Dest, Drop, Hop, NextEvent, Outbox, Packet, RxInfo};
 use lasthop_signals::{ChannelTime, HopReport, Node, Signal, StationReport};
@@ -38,11 +39,6 @@ impl<L> Star<L> {
     pub fn of(links: impl IntoIterator<Item = L>) -> Star<L> {
         let arm = |(n, link)| Arm { link, count: StationReport::unseen(Node(n)) };
         Star { arms: (1..).zip(links).map(arm).collect(), next_report: Time::ZERO + REPORT_EVERY }
-    }
-
-    /// The link between [`CENTRE`] and `station`; `None` if there is no such station.
-    pub fn link(&self, station: Node) -> Option<&L> {
-        self.arms.get(station.index().checked_sub(1)?).map(|arm| &arm.link)
     }
 }
 
@@ -130,6 +126,13 @@ impl<P: Clone, L: Duplex<P>, O: Outbox<P>> Hop<P, O> for Star<L> {
 impl<L: NextEvent> NextEvent for Star<L> {
     fn next_event(&self) -> Option<Time> {
         self.arms.iter().filter_map(|arm| arm.link.next_event()).chain([self.next_report]).min()
+    }
+}
+
+impl<L: Backlog> Observe for Star<L> {
+    fn waiting(&self, from: Node, to: Node) -> usize {
+        let station = from.max(to).index().checked_sub(1);
+        station.and_then(|place| self.arms.get(place)).map_or(0, |arm| arm.link.backlog(from).0)
     }
 }
 

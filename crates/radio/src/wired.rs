@@ -6,7 +6,7 @@
 //!             and is missed when it would have arrived.     Validity: any rate > 0.
 //! Checked by: tests::*
 
-use crate::duplex::Duplex;
+use crate::duplex::{Backlog, Duplex};
 use crate::{Completion, Dest, Drop, Hop, NextEvent, Outbox, Outcome, Packet, RxInfo};
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Rate, Seed, Span, Stream, Time};
@@ -96,16 +96,6 @@ impl<P> Wire<P> {
     /// Packets that waited to leave `from` when the wire was last advanced, the one being serialised included.
     pub fn backlog(&self, from: Node) -> usize {
         self.direction(from).map_or(0, |i| self.lines[i].packets.len() - self.lines[i].flying)
-    }
-
-    /// Network-layer bytes of those packets.
-    pub fn backlog_bytes(&self, from: Node) -> Bytes {
-        self.waiting(from).map(|queued| queued.packet.len).sum()
-    }
-
-    /// When the oldest of those packets was enqueued; `None` if none waits.
-    pub fn oldest(&self, from: Node) -> Option<Time> {
-        self.waiting(from).next().map(|queued| queued.arrived)
     }
 
     /// Makes the delay of both directions longer by `by` from `now` on, also for what is on the wire.
@@ -230,21 +220,24 @@ impl<P> Queued<P> {
     }
 }
 
+impl<P> Backlog for Wire<P> {
+    fn backlog(&self, from: Node) -> (usize, Bytes) {
+        (self.backlog(from), self.waiting(from).map(|queued| queued.packet.len).sum())
+    }
+    fn oldest(&self, from: Node) -> Option<Time> {
+        self.waiting(from).next().map(|queued| queued.arrived)
+    }
+    fn rate(&mut self, now: Time, from: Node) -> Rate {
+        self.direction(from).map_or(Rate::ZERO, |i| self.lines[i].rate(now))
+    }
+}
+
 impl<P> Duplex<P> for Wire<P> {
     fn offer<O: Outbox<P>>(&mut self, now: Time, packet: Packet<P>, out: &mut O) {
         self.enqueue(now, packet, out);
     }
     fn run_to<O: Outbox<P>>(&mut self, now: Time, out: &mut O) {
         self.advance(now, out);
-    }
-    fn backlog(&self, from: Node) -> (usize, Bytes) {
-        (self.backlog(from), self.backlog_bytes(from))
-    }
-    fn oldest(&self, from: Node) -> Option<Time> {
-        self.oldest(from)
-    }
-    fn rate(&mut self, now: Time, from: Node) -> Rate {
-        self.direction(from).map_or(Rate::ZERO, |i| self.lines[i].rate(now))
     }
 }
 

@@ -16,11 +16,9 @@ mod read;
 mod schema;
 mod set_up;
 
+pub use lasthop_radio::LastHop;
 pub use lasthop_units::quantity;
-pub use model::{
-    Hop, Queue, REQUEST, Scenario, Stream, StreamKind, TraceHop, UDP_HEADERS, UnknownHost, UnknownLaw, WiredHop,
-    stream_infos,
-};
+pub use model::{REQUEST, Scenario, Stream, StreamKind, UDP_HEADERS, UnknownHost, UnknownLaw, stream_infos};
 pub use problem::{Error, Kind, Problem};
 pub use raw::{MeshRouting, Program, Standard, World};
 pub use schema::{json_schema, reference_page};

@@ -4,7 +4,7 @@ use crate::graph::{Cable, Graph, Host, HostRole, Link, Medium, Route};
 use crate::read::nearest;
 use crate::{MeshRouting, Program, SetUp, World};
 use lasthop_laws::{Choice, Place, Transport};
-use lasthop_radio::{AccessClass, cell, queue, trace, wifi, wired};
+use lasthop_radio::{AccessClass, LastHop, wifi};
 use lasthop_report::{Direction, Key, NOBODY, StreamInfo};
 use lasthop_signals::{HostId, Node};
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
@@ -26,7 +26,7 @@ pub struct Scenario {
     pub(crate) seeds: Vec<u64>,
     pub(crate) wire: Cable,
     pub(crate) backhaul: Option<Cable>,
-    pub(crate) hop: Hop,
+    pub(crate) hop: LastHop,
     pub(crate) mesh_routing: MeshRouting,
     pub(crate) host_delay: Span,
     pub(crate) stations: Vec<String>,
@@ -91,7 +91,7 @@ impl Scenario {
     }
 
     /// The last hop with its own queue.
-    pub fn hop(&self) -> &Hop {
+    pub fn hop(&self) -> &LastHop {
         &self.hop
     }
 
@@ -106,7 +106,7 @@ impl Scenario {
     /// # Panics
     /// If the last hop is no Wi-Fi, or one of another number of nodes.
     pub fn with_wifi(mut self, plan: wifi::Plan) -> Scenario {
-        let Hop::Wifi(own) = &mut self.hop else { panic!("the last hop is no Wi-Fi") };
+        let LastHop::Wifi(own) = &mut self.hop else { panic!("the last hop is no Wi-Fi") };
         assert_eq!(own.params().nodes.len(), plan.params().nodes.len(), "nodes of the last hop");
         *own = plan.into();
         self
@@ -116,14 +116,14 @@ impl Scenario {
     ///
     /// # Panics
     /// If `law` is not this scenario's and its queue cannot be.
-    pub fn hop_under(&self, law: &SetUp) -> Hop {
-        let mut hop = match law.queue {
-            None => self.hop.clone(),
-            Some(queue) => self.hop.with_queue(queue).expect("checked when the scenario was read"),
-        };
+    pub fn hop_under(&self, law: &SetUp) -> LastHop {
+        let mut hop = self.hop.clone();
+        if let Some(queue) = law.queue {
+            assert!(hop.set_queue(queue), "checked when the scenario was read");
+        }
         // Receivers that tell of their cell are shown what a recorded link could carry.
-        if let Hop::Trace(trace) = &mut hop {
-            trace.down.shown = law.senders().any(|sender| sender.transport() == Transport::ReceiverFeedback);
+        if law.senders().any(|sender| sender.transport() == Transport::ReceiverFeedback) {
+            hop.show_capacity();
         }
         hop
     }
@@ -136,14 +136,7 @@ impl Scenario {
     /// # Panics
     /// If there is no such station.
     pub fn access_point_of(&self, station: usize) -> Node {
-        match &self.hop {
-            Hop::Wired(_) | Hop::Cell(_) | Hop::Trace(_) => Scenario::AP,
-            Hop::Wifi(plan) => match plan.params().nodes[station + 1].role {
-                wifi::Role::Station { ap } => ap,
-                wifi::Role::Peer => Scenario::AP,
-                role => panic!("station {station} is {role:?}"),
-            },
-        }
+        self.hop.access_point_of(station)
     }
 
     /// Names of the further access points: all but the hop's own, in the order of their nodes, which are the hop's last.
@@ -224,11 +217,7 @@ impl Scenario {
             medium: Medium::Cable(cable.clone()),
             ends: ends.map(Some).to_vec(),
         };
-        let nodes = match &self.hop {
-            Hop::Wired(_) | Hop::Cell(_) | Hop::Trace(_) => 1 + self.stations.len(),
-            Hop::Wifi(plan) => plan.params().nodes.len(),
-        };
-        let mut ends = vec![None; nodes];
+        let mut ends = vec![None; self.hop.nodes(self.stations.len())];
         let mut radio = Vec::new();
         for place in 0..self.stations.len() {
             let (station, ap) = (Scenario::station_node(place), self.access_point_of(place));
@@ -260,13 +249,8 @@ impl Scenario {
             law.sender(&hosts[host.index()].name).transport() == Transport::Atp
         };
         if law.senders().any(|sender| sender.transport() == Transport::Atp) {
-            let hop = match self.hop {
-                Hop::Wired(_) => Some("wired"),
-                Hop::Cell(_) => Some("a cell"),
-                Hop::Trace(_) => Some("a recorded trace"),
-                Hop::Wifi(_) => None,
-            };
-            if let Some(hop) = hop {
+            if !matches!(self.hop, LastHop::Wifi(_)) {
+                let hop = self.hop.is();
                 return Some(format!(
                     "ATP goes by the delays that nodes of a Wi-Fi channel tell, and this hop is {hop}"
                 ));
@@ -279,7 +263,7 @@ impl Scenario {
 
     /// True if the stations forward each other's packets.
     pub fn is_mesh(&self) -> bool {
-        self.hop.is_mesh()
+        self.hop.mesh().is_some()
     }
 
     /// Where the routes of a mesh's nodes come from; static for whatever is no mesh.
@@ -345,13 +329,6 @@ impl Scenario {
     pub fn measures(&self) -> &[Key] {
         &self.measures
     }
-}
-
-/// Pairs of nodes that decode each other's frames.
-fn in_reach(reach: &wifi::ReachMatrix) -> Vec<(Node, Node)> {
-    let nodes = 0..u16::try_from(reach.nodes()).unwrap_or(u16::MAX);
-    let pairs = nodes.clone().flat_map(|a| nodes.clone().skip(usize::from(a) + 1).map(move |b| (Node(a), Node(b))));
-    pairs.filter(|(a, b)| reach.get(*a, *b) == wifi::Reach::Decodes).collect()
 }
 
 /// Streams as reports name them, by the names of their hosts and the places of those that are stations.
@@ -430,108 +407,6 @@ impl miette::Diagnostic for UnknownHost {
         let known = format!("its hosts are {}", self.known.join(", "));
         Some(Box::new(near.map_or(known.clone(), |near| format!("did you mean `{near}`? {known}"))))
     }
-}
-
-/// The last hop.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Hop {
-    /// A cable to each station.
-    Wired(WiredHop),
-    /// An 802.11 BSS and its neighbours on the channel. Node 0 is the access point, then come the stations, then two
-    /// nodes a neighbour, then further access points.
-    Wifi(Box<wifi::Plan>),
-    /// An LTE cell. Node 0 is the base station, then come the stations.
-    Cell(Box<cell::Plan>),
-    /// A link to each station that plays a recorded trace.
-    Trace(Box<TraceHop>),
-}
-
-/// The access point's queue towards the stations.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Queue {
-    /// Of a Wi-Fi or a wired hop.
-    Stations(queue::Kind),
-    /// Of the links of a trace hop.
-    Trace(trace::Discipline),
-}
-
-impl Hop {
-    pub(crate) fn is_mesh(&self) -> bool {
-        matches!(self, Hop::Wifi(plan) if plan.params().nodes.iter().any(|node| node.role == wifi::Role::Peer))
-    }
-
-    /// What a lone packet of 1500 octets takes each node of an 802.11 channel: what it tells as its delay before it has sent anything. Empty for
-    /// other hops.
-    pub fn lone_exchanges(&self) -> Vec<Span> {
-        match self {
-            Hop::Wifi(plan) => {
-                let nodes = (0..plan.params().nodes.len()).map(|node| Node(node as u16));
-                nodes.map(|node| plan.lone_exchange(node, Bytes::new(1500))).collect()
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    /// Pairs of nodes of a mesh that exchange packets, in both directions; `None` if the hop is no mesh.
-    pub(crate) fn mesh(&self) -> Option<Vec<(Node, Node)>> {
-        match self {
-            Hop::Wifi(plan) if self.is_mesh() => Some(in_reach(&plan.params().reach)),
-            _ => None,
-        }
-    }
-
-    /// The access point's queue towards the stations; `None` for a cell: its base station has one of its own kind.
-    pub fn queue(&self) -> Option<Queue> {
-        match self {
-            Hop::Wired(hop) => Some(Queue::Stations(queue::Kind::Fifo { packets: hop.down.queue_packets })),
-            Hop::Wifi(plan) => Some(Queue::Stations(plan.params().ap_queue)),
-            Hop::Trace(hop) => Some(Queue::Trace(hop.down.queue)),
-            Hop::Cell(_) => None,
-        }
-    }
-
-    /// The same hop with another queue; `None` if it cannot have that one.
-    pub(crate) fn with_queue(&self, queue: Queue) -> Option<Hop> {
-        match (self, queue) {
-            (Hop::Trace(hop), Queue::Trace(queue)) => {
-                let down = trace::Params { queue, ..hop.down.clone() };
-                Some(Hop::Trace(Box::new(TraceHop { down, ..hop.as_ref().clone() })))
-            }
-            (Hop::Wired(hop), Queue::Stations(queue::Kind::Fifo { packets })) => {
-                let down = wired::Params { queue_packets: packets, ..hop.down };
-                Some(Hop::Wired(WiredHop { down, ..hop.clone() }))
-            }
-            (Hop::Wired(_) | Hop::Cell(_) | Hop::Trace(_), _) | (_, Queue::Trace(_)) => None,
-            (Hop::Wifi(plan), Queue::Stations(queue)) => {
-                let mut params = wifi::Params { ap_queue: queue, ..plan.params().clone() };
-                // The gateway of a mesh is a peer among others.
-                if let Some(own) = params.nodes.first_mut().filter(|own| own.role == wifi::Role::Peer) {
-                    own.queue = Some(queue);
-                }
-                params.validate().ok().map(|plan| Hop::Wifi(Box::new(plan)))
-            }
-        }
-    }
-}
-
-/// A wired last hop: a cable to each station, all alike.
-#[derive(Clone, Debug, PartialEq)]
-pub struct WiredHop {
-    /// From the access point to a station; its queue is the access point's at this cable.
-    pub down: wired::Params,
-    /// From a station to the access point.
-    pub up: wired::Params,
-    /// What befalls each cable.
-    pub impairments: wired::Impairments,
-}
-
-/// A last hop that plays recorded traces: a link to each station, all alike.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TraceHop {
-    /// From the access point to a station.
-    pub down: trace::Params,
-    /// From a station to the access point.
-    pub up: trace::Params,
 }
 
 /// One connection or one probe.

@@ -1,8 +1,8 @@
 //! A set-up: which laws run where. One row of a report.
 
-use crate::Queue;
 use lasthop_laws::aggregation::{FRAMES, StationParams};
 use lasthop_laws::{Choice, Parameters, Place, Transport};
+use lasthop_radio::queue::HopQueue;
 use lasthop_signals::FrameSource;
 
 /// What the senders run, and what runs beside them.
@@ -11,7 +11,7 @@ pub struct SetUp {
     /// The row's name in reports.
     pub name: String,
     /// The access point's queue in place of the hop's.
-    pub queue: Option<Queue>,
+    pub queue: Option<HopQueue>,
     /// The laws. There is one for all senders; of several that a host could have, the one that names it counts.
     pub parts: Vec<Part>,
 }

@@ -5,51 +5,19 @@
 
 use crate::agenda::Component;
 use crate::payload::Datagram;
-use lasthop_radio::cell::Cell;
-use lasthop_radio::duplex::Duplex as _;
-use lasthop_radio::star::{CENTRE, Star};
-use lasthop_radio::trace;
-use lasthop_radio::wifi::{Air, PpduKind, PpduRecord, Wifi};
-use lasthop_radio::wired::Wire;
+use lasthop_radio::last_hop::Model;
+use lasthop_radio::wifi::{Air, PpduKind, PpduRecord};
 use lasthop_radio::{Completion, Dest, Drop, Hop, NextEvent, Outbox, Packet, RxInfo};
 use lasthop_scenario::graph::{Forwarding, Step};
 use lasthop_signals::{HopReport, HostId, Node, Signal};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use std::collections::VecDeque;
 
-/// The model of one link.
-#[derive(Clone, Debug)]
-pub enum Carrier {
-    /// A cable between two nodes.
-    Cable(Wire<Datagram>),
-    /// A cable from node 0 to each of the others.
-    Star(Star<Wire<Datagram>>),
-    /// A Wi-Fi channel.
-    Wifi(Box<Wifi<Datagram>>),
-    /// An LTE cell.
-    Cell(Box<Cell<Datagram>>),
-    /// A link from node 0 to each of the others, by a recorded trace.
-    Trace(Star<trace::Link<Datagram>>),
-}
-
-/// Does the same with the model of a link, whichever that is.
-macro_rules! with {
-    ($carrier:expr, $hop:ident => $does:expr) => {
-        match $carrier {
-            Carrier::Cable($hop) => $does,
-            Carrier::Star($hop) => $does,
-            Carrier::Wifi($hop) => $does,
-            Carrier::Cell($hop) => $does,
-            Carrier::Trace($hop) => $does,
-        }
-    };
-}
-
 /// A link of the world.
 #[derive(Clone)]
 pub struct Link {
-    /// Its model.
-    pub carrier: Carrier,
+    /// What carries packets.
+    pub model: Model<Datagram>,
     /// The host of each node.
     pub hosts: Vec<Option<HostId>>,
     /// Nodes 1 to this many are stations of a last hop.
@@ -198,34 +166,30 @@ impl Net {
         packet: Packet<Datagram>,
         effects: &mut Effects,
     ) -> Option<Time> {
-        let Link { carrier, stations, completions, .. } = &mut self.links[link];
+        let Link { model, stations, completions, .. } = &mut self.links[link];
         let out = &mut Collect { link, stations: *stations, completions: *completions, effects };
-        with!(carrier, hop => {
-            hop.enqueue(now, packet, out);
-            hop.next_event()
-        })
+        model.enqueue(now, packet, out);
+        model.next_event()
     }
 
     /// A link is due. Returns when it wants to be woken again.
     #[inline]
     pub(crate) fn advance(&mut self, link: usize, now: Time, effects: &mut Effects) -> Option<Time> {
-        let Link { carrier, stations, completions, .. } = &mut self.links[link];
+        let Link { model, stations, completions, .. } = &mut self.links[link];
         let out = &mut Collect { link, stations: *stations, completions: *completions, effects };
-        with!(carrier, hop => {
-            hop.advance(now, out);
-            hop.next_event()
-        })
+        model.advance(now, out);
+        model.next_event()
     }
 
     /// When a link wants to be woken.
     pub(crate) fn next_event(&self, link: usize) -> Option<Time> {
-        with!(&self.links[link].carrier, hop => hop.next_event())
+        self.links[link].model.next_event()
     }
 
     /// A cable takes another route, which is longer by `by`, each way. Returns when the link wants to be woken.
     pub(crate) fn lengthen(&mut self, link: usize, now: Time, by: Span, effects: &mut Effects) -> Option<Time> {
-        let Link { carrier, stations, completions, .. } = &mut self.links[link];
-        if let Carrier::Cable(cable) = carrier {
+        let Link { model, stations, completions, .. } = &mut self.links[link];
+        if let Model::Cable(cable) = model {
             cable.lengthen(now, by, &mut Collect { link, stations: *stations, completions: *completions, effects });
         }
         self.next_event(link)
@@ -233,45 +197,8 @@ impl Net {
 
     /// Packets that wait at node `from` of a cable, as of its last event.
     pub(crate) fn cable_backlog(&self, link: usize, from: Node) -> usize {
-        match &self.links[link].carrier {
-            Carrier::Cable(cable) => cable.backlog(from),
-            Carrier::Star(_) | Carrier::Wifi(_) | Carrier::Cell(_) | Carrier::Trace(_) => 0,
-        }
-    }
-
-    /// Packets that wait at `from` for a node `to` of the last hop, as of its last event. What has left over a line and is still on its
-    /// way is not among them; what a radio has not delivered yet is.
-    pub(crate) fn waiting(&self, link: usize, from: Node, to: Node) -> usize {
-        match &self.links[link].carrier {
-            Carrier::Cable(cable) => cable.backlog(from),
-            Carrier::Star(star) => star.link(from.max(to)).map_or(0, |wire| wire.backlog(from)),
-            Carrier::Trace(star) => star.link(from.max(to)).map_or(0, |line| line.backlog(from).0),
-            Carrier::Wifi(wifi) => wifi.backlog(from, to),
-            Carrier::Cell(cell) if from == CENTRE => cell.backlog(to).0,
-            Carrier::Cell(cell) => cell.uplink_backlog(from),
-        }
-    }
-
-    /// Octets that a node of a link has decoded, in order or not; `None` where packets come whole.
-    pub(crate) fn decoded(&self, link: usize, node: Node) -> Option<Bytes> {
-        match &self.links[link].carrier {
-            Carrier::Cell(cell) => Some(cell.decoded(node)),
-            _ => None,
-        }
-    }
-
-    /// Octets that wait for a station of a cell at its base station; zero elsewhere.
-    pub(crate) fn waits(&self, link: usize, station: Node) -> Bytes {
-        match &self.links[link].carrier {
-            Carrier::Cell(cell) => cell.backlog(station).1,
-            _ => Bytes::ZERO,
-        }
-    }
-
-    /// Carriers of a cell that a station has; zero elsewhere.
-    pub(crate) fn active_carriers(&mut self, link: usize, station: Node) -> usize {
-        match &mut self.links[link].carrier {
-            Carrier::Cell(cell) => cell.active_carriers(station),
+        match &self.links[link].model {
+            Model::Cable(cable) => cable.backlog(from),
             _ => 0,
         }
     }

@@ -4,7 +4,7 @@
 
 use crate::net::{Effect, Effects, Link, Net};
 use crate::payload::{Address, Datagram, Payload};
-use crate::run::last_hop;
+use lasthop_radio::plan::Observe as _;
 use lasthop_radio::{AccessClass, Dest, Packet};
 use lasthop_scenario::{Scenario, SetUp};
 use lasthop_signals::Node;
@@ -32,13 +32,13 @@ pub fn record(
     let (node, ap) = (Scenario::station_node(station), scenario.access_point_of(station));
     let (from, to) = if up { (node, ap) } else { (ap, node) };
     let stations = scenario.stations().len();
-    let carrier = last_hop(scenario.hop_under(law), stations, seed);
-    let link = Link { carrier, hosts: Vec::new(), stations, completions: false };
+    let model = scenario.hop_under(law).build(stations, seed);
+    let link = Link { model, hosts: Vec::new(), stations, completions: false };
     let mut net = Net { links: vec![link], tables: Vec::new() };
     let (mut effects, mut arrived) = (Effects::default(), Vec::new());
     let (end, mut now, mut next_look) = (Time::ZERO + scenario.duration(), Time::ZERO, Time::ZERO);
     while now < end {
-        for _ in net.waiting(0, from, to)..WINDOW {
+        for _ in net.links[0].model.waiting(from, to)..WINDOW {
             net.enqueue(0, now, packet(from, to, now), &mut effects);
             // A full queue refuses at once: it has enough.
             if settle(&mut effects, to, &mut arrived) {

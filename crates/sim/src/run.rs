@@ -2,7 +2,7 @@
 
 use crate::access_point::Agent;
 use crate::context::{AccessPoints, Context};
-use crate::net::{Carrier, Link, Net};
+use crate::net::{Link, Net};
 use crate::program::Program;
 use crate::programs::atp::Atp;
 use crate::programs::cell_monitor::CellMonitor;
@@ -20,14 +20,12 @@ use crate::sockets::Sockets;
 use crate::world::World;
 use lasthop_laws::aggregation::SLOT;
 use lasthop_laws::{BuildError, Choice, HopLaw, ParamError, Place, Transport};
-use lasthop_radio::cell::Cell;
-use lasthop_radio::star::Star;
-use lasthop_radio::trace;
-use lasthop_radio::wifi::Wifi;
+use lasthop_radio::LastHop;
+use lasthop_radio::last_hop::Model;
 use lasthop_radio::wired::Wire;
 use lasthop_report::{Recorder, RunRecord, Window};
 use lasthop_scenario::graph::{Graph, HostRole, Medium};
-use lasthop_scenario::{Hop, MeshRouting, Part, Scenario, SetUp, Stream, StreamKind};
+use lasthop_scenario::{MeshRouting, Part, Scenario, SetUp, Stream, StreamKind};
 use lasthop_signals::Node;
 use lasthop_units::{Seed, Span, Time};
 use std::collections::BTreeSet;
@@ -142,7 +140,7 @@ pub fn build_with(
     let graph = scenario.graph();
     let last_hop = graph.links.iter().position(|link| link.medium == Medium::LastHop);
     let hop = scenario.hop_under(law);
-    let radio = matches!(hop, Hop::Wifi(_));
+    let radio = matches!(hop, LastHop::Wifi(_));
     let stations = scenario.stations().iter().enumerate();
     let stations = stations.map(|(place, name)| (Scenario::station_node(place), name.clone()));
     let window = Window { warm_up: Time::ZERO + scenario.warm_up(), end: Time::ZERO + scenario.duration() };
@@ -214,36 +212,21 @@ fn program_of(source: Source, sender: &Choice) -> Box<dyn Program> {
 }
 
 /// Every link at its beginning, and the forwarding tables. `completions`: the world wants to know what stations have sent.
-fn net(graph: &Graph, hop: Hop, stations: usize, completions: bool, seed: Seed) -> Net {
+fn net(graph: &Graph, hop: LastHop, stations: usize, completions: bool, seed: Seed) -> Net {
     let mut hop = Some(hop);
     let links = graph.links.iter().enumerate().map(|(place, link)| {
-        let (carrier, stations) = match &link.medium {
+        let (model, stations) = match &link.medium {
             Medium::Cable(cable) => {
                 let [there, back] = cable.lines;
                 let wire = Wire::new(Node(0), Node(1), there, back);
-                (Carrier::Cable(wire.impaired(&cable.impairments, seed, &format!("cable/{place}"))), 0)
+                (Model::Cable(wire.impaired(&cable.impairments, seed, &format!("cable/{place}"))), 0)
             }
-            Medium::LastHop => (last_hop(hop.take().expect("a graph has one last hop"), stations, seed), stations),
+            Medium::LastHop => (hop.take().expect("a graph has one last hop").build(stations, seed), stations),
         };
         let completions = link.medium == Medium::LastHop && completions;
-        Link { carrier, hosts: link.ends.clone(), stations, completions }
+        Link { model, hosts: link.ends.clone(), stations, completions }
     });
     Net { links: links.collect(), tables: graph.forwarding() }
-}
-
-pub(crate) fn last_hop(hop: Hop, stations: usize, seed: Seed) -> Carrier {
-    match hop {
-        Hop::Wired(hop) => {
-            let stations = u16::try_from(stations).expect("a validated scenario has few stations");
-            Carrier::Star(Star::new(stations, hop.down, hop.up).impaired(&hop.impairments, seed))
-        }
-        Hop::Wifi(plan) => Carrier::Wifi(Box::new(Wifi::new(*plan, seed))),
-        Hop::Cell(plan) => Carrier::Cell(Box::new(Cell::new(*plan, seed))),
-        Hop::Trace(hop) => {
-            let stations = u16::try_from(stations).expect("a validated scenario has few stations");
-            Carrier::Trace(trace::Link::star(stations, &hop.down, &hop.up, seed))
-        }
-    }
 }
 
 /// The access points, and where stations belong.
@@ -255,11 +238,9 @@ fn access_points(scenario: &Scenario) -> AccessPoints {
 }
 
 /// What a lone packet takes at each relay: all nodes of a radio hop, if a sender speaks ATP.
-fn relays(law: &SetUp, hop: &Hop) -> Vec<Span> {
-    match hop {
-        Hop::Wifi(_) if law.senders().any(|sender| sender.transport() == Transport::Atp) => hop.lone_exchanges(),
-        _ => Vec::new(),
-    }
+fn relays(law: &SetUp, hop: &LastHop) -> Vec<Span> {
+    let atp = law.senders().any(|sender| sender.transport() == Transport::Atp);
+    if atp { hop.lone_exchanges() } else { Vec::new() }
 }
 
 /// The stations that bound their own windows.

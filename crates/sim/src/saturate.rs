@@ -3,10 +3,13 @@
 //! The world is copied and the copy floods the station's queue. What the copy delivers is what this world could have.
 
 use crate::context::Context;
+use crate::payload::Datagram;
 use crate::payload::{Address, Payload, packet};
 use crate::programs::connection::Connection;
 use crate::world::World;
 use lasthop_laws::Why;
+use lasthop_radio::last_hop::Model;
+use lasthop_radio::plan::Observe as _;
 use lasthop_radio::{AccessClass, Dest, Packet};
 use lasthop_scenario::Scenario;
 use lasthop_signals::{CellCapacity, Node};
@@ -53,7 +56,11 @@ impl World {
     /// What has been carried to a station, and what has come out of the hop there.
     fn has_had(&self, station: Node) -> [Bytes; 2] {
         let out = self.carried(station);
-        [self.context.net.decoded(self.context.last_hop, station).unwrap_or(out), out]
+        [self.last_hop().decoded(station).unwrap_or(out), out]
+    }
+
+    fn last_hop(&self) -> &Model<Datagram> {
+        &self.context.net.links[self.context.last_hop].model
     }
 
     /// The connection that tells its sender of a station's cell, if one does, and what it tells.
@@ -75,12 +82,12 @@ impl World {
 
     /// Octets that wait for a station at the last hop's other end, where its packets have a queue of their own: in a cell.
     pub fn waits(&self, station: Node) -> Bytes {
-        self.context.net.waits(self.context.last_hop, station)
+        self.last_hop().octets_waiting(station)
     }
 
     /// How many carriers of a cell a station has; zero elsewhere.
     pub fn active_carriers(&mut self, station: Node) -> usize {
-        self.context.net.active_carriers(self.context.last_hop, station)
+        self.context.net.links[self.context.last_hop].model.active_carriers(station)
     }
 
     /// The rate at which the sender of that connection sends, by its law, if that says one.

@@ -1,6 +1,6 @@
 //! What can be found wrong with a run before anything is built, and what of a scenario only the simulator has.
 
-use super::{Spec, is_mesh};
+use super::Spec;
 use crate::address::{Family, MAX_NODES};
 use crate::congestion;
 use crate::error::{LabError, Result};
@@ -8,8 +8,9 @@ use crate::tap::MTU;
 use crate::traffic::iperf3;
 use lasthop_laws::pbe::OF_SENDERS;
 use lasthop_laws::{Choice, Place, Transport};
+use lasthop_radio::LastHop;
 use lasthop_scenario::graph::Medium;
-use lasthop_scenario::{Hop, MeshRouting, Program, Scenario, SetUp, Stream, StreamKind};
+use lasthop_scenario::{MeshRouting, Program, Scenario, SetUp, Stream, StreamKind};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use std::collections::BTreeSet;
 
@@ -27,10 +28,10 @@ pub(super) fn beyond(scenario: &Scenario, law: &SetUp) -> Option<String> {
         return Some("the lab's meshes have static routes".to_owned());
     }
     let terminals = law.parts.iter().any(|part| part.place == Place::Terminal);
-    if terminals && is_mesh(scenario.hop()) {
+    if terminals && scenario.is_mesh() {
         return Some("the lab's mesh stations run no law that bounds the windows of their own connections".to_owned());
     }
-    if law.senders().any(|sender| sender.transport() == Transport::Atp) && !is_mesh(scenario.hop()) {
+    if law.senders().any(|sender| sender.transport() == Transport::Atp) && !scenario.is_mesh() {
         return Some("the lab has relays of ATP in meshes only".to_owned());
     }
     if let Some(beyond) = beyond_telling(scenario, law) {
@@ -56,7 +57,7 @@ pub(super) fn beyond(scenario: &Scenario, law: &SetUp) -> Option<String> {
 fn beyond_telling(scenario: &Scenario, law: &SetUp) -> Option<&'static str> {
     let mut told = law.senders().filter(|sender| sender.transport() == Transport::ReceiverFeedback).peekable();
     let first = *told.peek()?;
-    let Hop::Cell(plan) = scenario.hop() else {
+    let LastHop::Cell(plan) = scenario.hop() else {
         return Some("the lab has receivers that tell capacity in cells only");
     };
     let changes_cell = plan.params().stations.iter().any(|station| station.decodes && !station.handovers.at.is_empty());
@@ -96,25 +97,18 @@ impl Spec {
         if let Some(place) = self.monitors.iter().find(|place| **place >= self.stations().len()) {
             return wrong(format!("a monitor interface for station {place} of {}", self.stations().len()));
         }
-        if !matches!(self.hop, Hop::Wifi(_)) && !self.monitors.is_empty() {
+        if !matches!(self.hop, LastHop::Wifi(_)) && !self.monitors.is_empty() {
             return wrong("a monitor interface on a hop that has no radio".into());
         }
-        let last = match &self.hop {
-            Hop::Wired(hop) => hop.down.rate.min(hop.up.rate),
-            Hop::Wifi(plan) if plan.params().nodes.len() <= self.stations().len() => {
-                return wrong(format!(
-                    "{} stations on a hop with {} nodes",
-                    self.stations().len(),
-                    plan.params().nodes.len()
-                ));
-            }
-            Hop::Wifi(_) | Hop::Trace(_) | Hop::Cell(_) => Rate::MAX,
-        };
+        let nodes = self.hop.nodes(self.stations().len());
+        if nodes <= self.stations().len() {
+            return wrong(format!("{} stations on a hop with {nodes} nodes", self.stations().len()));
+        }
         let cables = self.graph.links.iter().filter_map(|link| match &link.medium {
             Medium::Cable(cable) => Some(cable.lines[0].rate.min(cable.lines[1].rate)),
             Medium::LastHop => None,
         });
-        if cables.chain([last]).any(Rate::is_zero) {
+        if cables.chain([self.hop.least_rate()]).any(Rate::is_zero) {
             return wrong("a wire with a rate of zero carries nothing".into());
         }
         let ends = self.graph.links.iter().flat_map(|link| link.ends.iter().rposition(Option::is_some));

@@ -9,10 +9,10 @@ pub use programs::{AccountSpec, CarrierSpec, Cause, DOOR, ProgramSpec, Ready};
 use crate::address::{self, Family, HopId};
 use crate::topology;
 use lasthop_laws::{Choice, Transport};
-use lasthop_radio::wifi::Role;
+use lasthop_radio::LastHop;
 use lasthop_report::StreamInfo;
 use lasthop_scenario::graph::{Graph, HostRole, Medium};
-use lasthop_scenario::{Hop, Scenario, SetUp, Stream, StreamKind};
+use lasthop_scenario::{Scenario, SetUp, Stream, StreamKind};
 use lasthop_signals::{HostId, Node};
 use lasthop_units::{Seed, Span};
 use std::net::{IpAddr, SocketAddr};
@@ -23,7 +23,7 @@ pub struct Spec {
     /// Hosts, the links between them, and routes: the server first, then the host of the access points, the stations, and others.
     pub graph: Graph,
     /// The last hop: a BSS, or a cable to each station.
-    pub hop: Hop,
+    pub hop: LastHop,
     /// IP version of all traffic.
     pub family: Family,
     /// What hosts send to each other.
@@ -51,11 +51,6 @@ pub struct Spec {
 /// The kernel's name of the congestion control of a host's TCP: Linux's own choice where its law is of another transport.
 fn congestion(sender: &Choice) -> &str {
     if sender.transport() == Transport::TCP && !sender.is_ours_alone() { sender.congestion() } else { "cubic" }
-}
-
-/// True if the stations of a hop forward each other's packets.
-fn is_mesh(hop: &Hop) -> bool {
-    matches!(hop, Hop::Wifi(plan) if plan.params().nodes.iter().any(|node| node.role == Role::Peer))
 }
 
 /// ATP's port (`lasthop recv`).
@@ -151,7 +146,7 @@ impl Spec {
 
     /// True if stations forward each other's packets.
     pub(crate) fn is_mesh(&self) -> bool {
-        is_mesh(&self.hop)
+        self.hop.mesh().is_some()
     }
 
     /// The access points on the last hop, its own first.

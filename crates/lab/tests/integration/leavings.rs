@@ -8,8 +8,9 @@ use lasthop_lab::address::Family;
 use lasthop_lab::{AccountSpec, Cause, Clock, LabError, PREFIX, ProgramSpec, Ready, Spec, Stop, clean, run};
 use lasthop_radio::AccessClass;
 use lasthop_radio::wired::{Impairments, Params};
+use lasthop_radio::{LastHop, cables};
 use lasthop_scenario::graph::{Cable, Graph};
-use lasthop_scenario::{Hop, Program, Scenario, Stream, StreamKind, WiredHop};
+use lasthop_scenario::{Program, Scenario, Stream, StreamKind};
 use lasthop_signals::Node;
 use lasthop_units::{Rate, Seed, Span, Time};
 use lasthop_wire::driver;
@@ -36,7 +37,7 @@ fn spec(duration: Span) -> Spec {
     let kind = StreamKind::Bulk { size: None, program: Program::Own, send_buffer: None };
     Spec {
         graph: Graph::street(&Cable::plain(Params { rate: Rate::from_mbit(1000), ..line }), &["sta1".into()]),
-        hop: Hop::Wired(WiredHop { down: line, up: line, impairments: Impairments::default() }),
+        hop: LastHop::from(cables::Plan { down: line, up: line, impairments: Impairments::default() }),
         family: Family::V4,
         streams: vec![Stream {
             number: 0,

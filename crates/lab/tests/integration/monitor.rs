@@ -12,10 +12,11 @@ use lasthop_lab::monitor::Shown;
 use lasthop_lab::topology::{LAST, MONITOR};
 use lasthop_lab::{Doubt, Outcome, Spec, Stop, StreamLog, run};
 use lasthop_laws::aggregation::meter::{Frame, Grouping, Meter, Tally};
+use lasthop_radio::LastHop;
 use lasthop_radio::wifi::{GuardInterval, Mcs, NodeParams, Params, Role, Standard, Width};
 use lasthop_radio::{AccessClass, wired};
 use lasthop_scenario::graph::{Cable, Graph};
-use lasthop_scenario::{Hop, Program, Scenario, Stream, StreamKind};
+use lasthop_scenario::{Program, Scenario, Stream, StreamKind};
 use lasthop_signals::phy::Format;
 use lasthop_signals::{MacAddress, Node, ReceivedMpdu};
 use lasthop_units::{Rate, Seed, Span, Time};
@@ -56,7 +57,7 @@ fn spec() -> Spec {
             }),
             &["near".into(), "far".into()],
         ),
-        hop: Hop::Wifi(Box::new(plan)),
+        hop: LastHop::Wifi(Box::new(plan)),
         family: Family::V4,
         streams: vec![stream(0), stream(1)],
         infos: Vec::new(),

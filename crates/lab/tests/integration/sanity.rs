@@ -7,9 +7,10 @@ use lasthop_lab::address::Family;
 use lasthop_lab::{LatenessKind, Outcome, Spec, Stop, StreamLog, run};
 use lasthop_radio::AccessClass;
 use lasthop_radio::wired::{Impairments, Params};
+use lasthop_radio::{LastHop, cables};
 use lasthop_report::Key;
 use lasthop_scenario::graph::{Cable, Graph};
-use lasthop_scenario::{Hop, Program, Scenario, Stream, StreamKind, WiredHop};
+use lasthop_scenario::{Program, Scenario, Stream, StreamKind};
 use lasthop_signals::Node;
 use lasthop_units::stats::Samples;
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
@@ -29,7 +30,7 @@ fn spec(congestion: &str, duration: Span) -> Spec {
     let down = Params { rate: Rate::from_mbit(50), delay: Span::ZERO, queue_packets: 1000 };
     Spec {
         graph: street(&["sta1"]),
-        hop: Hop::Wired(WiredHop {
+        hop: LastHop::from(cables::Plan {
             down,
             up: Params { rate: Rate::from_mbit(1000), ..down },
             impairments: Impairments::default(),

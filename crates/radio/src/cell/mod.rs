@@ -9,6 +9,7 @@ mod decoder;
 mod error;
 mod handover;
 mod harq;
+mod last_hop;
 mod link;
 pub mod mcs;
 mod model;

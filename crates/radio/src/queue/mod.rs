@@ -8,6 +8,7 @@ mod fq;
 mod mac80211;
 #[cfg(test)]
 mod mac80211_tests;
+mod of_hop;
 mod pie;
 mod pool;
 mod qdisc;
@@ -23,6 +24,7 @@ pub(crate) use fq::Table;
 use lasthop_units::{Bytes, Span, Time};
 pub(crate) use mac80211::Link;
 use mac80211::Mac80211;
+pub use of_hop::{HopQueue, Limit, LinkKind};
 pub use pie::PieParams;
 pub(crate) use pie::{Pie, Verdict};
 pub(crate) use pool::{Meta, Pool};

@@ -11,6 +11,7 @@
 //! What an opportunity does not carry is lost: a link with an empty queue at t gains nothing later. A packet that is
 //! served in part goes on in the next opportunity and no longer counts against the queue's limit.
 
+mod last_hop;
 mod line;
 mod peak;
 mod queue;
@@ -18,9 +19,10 @@ mod shown;
 #[cfg(test)]
 mod tests;
 
-pub use queue::{Discipline, Limit};
+pub use last_hop::Plan;
 
-use crate::duplex::Duplex;
+use crate::duplex::{Backlog, Duplex};
+use crate::queue::LinkKind;
 use crate::star::{CENTRE, Star};
 use crate::{Dest, Drop, NextEvent, Outbox, Packet};
 use lasthop_signals::Node;
@@ -34,7 +36,7 @@ pub struct Params {
     /// When it delivers.
     pub trace: DeliveryTrace,
     /// What waits for it.
-    pub queue: Discipline,
+    pub queue: LinkKind,
     /// From the opportunity that serves a packet's last byte to its arrival.
     pub delay: Span,
     /// The receiving end is shown its opportunities, as [`lasthop_signals::Signal::Subframe`]s of a cell in which it is alone.
@@ -83,7 +85,9 @@ impl<P> Duplex<P> for Link<P> {
             line.advance(now, self.ends[1 - from], out);
         }
     }
+}
 
+impl<P> Backlog for Link<P> {
     fn backlog(&self, from: Node) -> (usize, Bytes) {
         self.direction(from).map_or((0, Bytes::ZERO), |i| self.lines[i].backlog())
     }

@@ -1,8 +1,8 @@
 //! What waits for opportunities: one queue in order of arrival, under one of the disciplines that `mm-link` has.
 
-use crate::queue::{Codel, CodelParams, Line, Pie, PieParams, Verdict};
+use crate::queue::{Codel, CodelParams, Limit, Line, LinkKind, Pie, Verdict};
 use crate::{Drop, Ecn, Outbox, Packet};
-use lasthop_units::{Bytes, Span, Stream, Time};
+use lasthop_units::{Bytes, Stream, Time};
 use std::collections::VecDeque;
 
 /// What stands before a packet on a TUN interface, and counts.
@@ -22,37 +22,6 @@ impl<P> Waiting<P> {
     }
 }
 
-/// A queue discipline and its limits.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Discipline {
-    /// Takes everything. Only what is sent bounds it.
-    Infinite,
-    /// Refuses what comes when it is full.
-    DropTail(Limit),
-    /// CoDel, which drops at the head.
-    Codel {
-        /// Sojourn time that it tolerates as standing.
-        target: Span,
-        /// How long that must be exceeded before it acts.
-        interval: Span,
-        /// Packets that it holds.
-        packets: usize,
-        /// Mark what can be marked instead of dropping it.
-        ecn: bool,
-    },
-    /// PIE, which drops at the tail.
-    Pie(PieParams),
-}
-
-/// How much a queue holds; the packet in service does not count.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Limit {
-    /// So many packets.
-    Packets(usize),
-    /// So many bytes, four more a packet than its network-layer length.
-    Bytes(Bytes),
-}
-
 /// A queue at work.
 #[derive(Clone, Debug)]
 pub(super) struct Queue<P> {
@@ -61,15 +30,15 @@ pub(super) struct Queue<P> {
     bytes: Bytes,
     /// As a limit counts them.
     cost: Bytes,
-    discipline: Discipline,
+    discipline: LinkKind,
     codel: Codel,
     pie: Option<Pie>,
 }
 
 impl<P> Queue<P> {
-    pub fn new(discipline: Discipline, chance: Stream) -> Queue<P> {
+    pub fn new(discipline: LinkKind, chance: Stream) -> Queue<P> {
         let pie = match discipline {
-            Discipline::Pie(params) => Some(Pie::new(params, chance)),
+            LinkKind::Pie(params) => Some(Pie::new(params, chance)),
             _ => None,
         };
         let codel = Codel::default();
@@ -92,12 +61,12 @@ impl<P> Queue<P> {
     pub fn push(&mut self, mut coming: Waiting<P>, out: &mut impl Outbox<P>) {
         let (now, oldest) = (coming.came, self.oldest());
         let why = match self.discipline {
-            Discipline::Infinite => None,
-            Discipline::DropTail(Limit::Packets(most)) | Discipline::Codel { packets: most, .. } => {
+            LinkKind::Infinite => None,
+            LinkKind::DropTail(Limit::Packets(most)) | LinkKind::Codel { packets: most, .. } => {
                 (self.waiting.len() >= most).then_some(Drop::QueueFull)
             }
-            Discipline::DropTail(Limit::Bytes(most)) => (self.cost + coming.cost() > most).then_some(Drop::QueueFull),
-            Discipline::Pie(params) => {
+            LinkKind::DropTail(Limit::Bytes(most)) => (self.cost + coming.cost() > most).then_some(Drop::QueueFull),
+            LinkKind::Pie(params) => {
                 let pie = self.pie.as_mut().expect("made with it");
                 pie.catch_up(now, oldest);
                 match pie.arrives(self.bytes, self.waiting.len(), coming.packet.ecn != Ecn::NotEct) {
@@ -125,7 +94,7 @@ impl<P> Queue<P> {
     pub fn pop(&mut self, now: Time, out: &mut impl Outbox<P>) -> Option<Waiting<P>> {
         let oldest = self.oldest();
         match self.discipline {
-            Discipline::Codel { target, interval, ecn, .. } => {
+            LinkKind::Codel { target, interval, ecn, .. } => {
                 let params = CodelParams { target, interval, floor: 1_500, ecn };
                 let mut codel = std::mem::take(&mut self.codel);
                 let mut head = Head { queue: self, taken: None, dropped: Vec::new() };

@@ -1,5 +1,5 @@
 use super::*;
-use crate::queue::PieParams;
+use crate::queue::{Limit, PieParams};
 use crate::{AccessClass, Completion, Ecn, Hop, RxInfo};
 use lasthop_signals::Signal;
 
@@ -48,9 +48,9 @@ fn trace(stamps: &[u32]) -> DeliveryTrace {
     DeliveryTrace::new(stamps.to_vec()).expect("a right trace")
 }
 
-fn link(stamps: &[u32], queue: Discipline, delay: Span) -> Link<u32> {
+fn link(stamps: &[u32], queue: LinkKind, delay: Span) -> Link<u32> {
     let down = Params { trace: trace(stamps), queue, delay, shown: false };
-    let up = Params { trace: trace(&[1]), queue: Discipline::Infinite, delay, shown: false };
+    let up = Params { trace: trace(&[1]), queue: LinkKind::Infinite, delay, shown: false };
     Link::new(CENTRE, Node(1), &down, &up, Seed(1), "test")
 }
 
@@ -60,7 +60,7 @@ fn ms(n: u64) -> Time {
 
 #[test]
 fn an_opportunity_serves_earlier_packets_or_is_lost() {
-    let (mut link, mut log) = (link(&[5, 10, 10], Discipline::Infinite, Span::from_millis(3)), Log::default());
+    let (mut link, mut log) = (link(&[5, 10, 10], LinkKind::Infinite, Span::from_millis(3)), Log::default());
     link.offer(ms(5), packet(1500, 1), &mut log);
     link.offer(Time::from_nanos(9_999_999), packet(1500, 2), &mut log);
     link.offer(ms(10), packet(1500, 3), &mut log);
@@ -77,8 +77,7 @@ fn an_opportunity_serves_earlier_packets_or_is_lost() {
 
 #[test]
 fn the_terminal_is_shown_available_and_used_capacity() {
-    let down =
-        Params { trace: trace(&[2, 2, 5]), queue: Discipline::Infinite, delay: Span::from_millis(3), shown: true };
+    let down = Params { trace: trace(&[2, 2, 5]), queue: LinkKind::Infinite, delay: Span::from_millis(3), shown: true };
     let up = Params { shown: false, ..down.clone() };
     let (mut link, mut log) = (Link::new(CENTRE, Node(1), &down, &up, Seed(1), "test"), Log::default());
     (0..3).for_each(|n| link.offer(ms(0), packet(1500, n), &mut log));
@@ -105,7 +104,7 @@ fn the_terminal_is_shown_available_and_used_capacity() {
 fn packets_share_opportunities_to_the_byte_like_mahimahi() {
     // What mm-link does with packets of 700 bytes: 704 each, so that two leave at every opportunity and 96 bytes of a third do,
     // until they add up to one more.
-    let (mut link, mut log) = (link(&[300], Discipline::Infinite, Span::ZERO), Log::default());
+    let (mut link, mut log) = (link(&[300], LinkKind::Infinite, Span::ZERO), Log::default());
     (0..32).for_each(|n| link.offer(Time::ZERO, packet(700, n), &mut log));
     link.run_to(ms(300 * 15), &mut log);
     let at = |n: u64| log.delivered.iter().filter(|(at, _)| *at == 300 * n).count();
@@ -120,7 +119,7 @@ fn packets_share_opportunities_to_the_byte_like_mahimahi() {
 
 #[test]
 fn the_directions_share_nothing() {
-    let (mut link, mut log) = (link(&[50], Discipline::Infinite, Span::ZERO), Log::default());
+    let (mut link, mut log) = (link(&[50], LinkKind::Infinite, Span::ZERO), Log::default());
     link.offer(Time::ZERO, packet(1500, 1), &mut log);
     link.offer(Time::ZERO, Packet { src: Node(1), dst: Dest::Node(CENTRE), ..packet(1500, 2) }, &mut log);
     link.offer(Time::ZERO, Packet { dst: Dest::Node(Node(7)), ..packet(1500, 3) }, &mut log);
@@ -141,15 +140,15 @@ fn limits_do_not_count_the_packet_in_service() {
         assert!(log.dropped.iter().all(|(_, why)| *why == Drop::QueueFull));
         7 - log.dropped.len()
     };
-    assert_eq!(full(Discipline::DropTail(Limit::Packets(4))), 3);
-    assert_eq!(full(Discipline::DropTail(Limit::Bytes(Bytes::new(4 * 2004)))), 3);
-    assert_eq!(full(Discipline::DropTail(Limit::Bytes(Bytes::new(4 * 2004 - 1)))), 2);
-    assert_eq!(full(Discipline::Infinite), 7);
+    assert_eq!(full(LinkKind::DropTail(Limit::Packets(4))), 3);
+    assert_eq!(full(LinkKind::DropTail(Limit::Bytes(Bytes::new(4 * 2004)))), 3);
+    assert_eq!(full(LinkKind::DropTail(Limit::Bytes(Bytes::new(4 * 2004 - 1)))), 2);
+    assert_eq!(full(LinkKind::Infinite), 7);
 }
 
 /// A source that sends one packet a millisecond over a link that carries one every two: the delay of the last packets, drops and
 /// marks.
-fn overload(queue: Discipline, ecn: Ecn) -> (f64, Vec<Drop>, usize) {
+fn overload(queue: LinkKind, ecn: Ecn) -> (f64, Vec<Drop>, usize) {
     let (mut link, mut log) = (link(&[2], queue, Span::ZERO), Log::default());
     for n in 0..20_000 {
         link.offer(ms(u64::from(n)), Packet { ecn, ..packet(1500, n) }, &mut log);
@@ -162,17 +161,17 @@ fn overload(queue: Discipline, ecn: Ecn) -> (f64, Vec<Drop>, usize) {
 #[test]
 fn each_discipline_keeps_the_queue_that_it_is_for() {
     // 250 packets at 2 ms each.
-    let (delay, dropped, _) = overload(Discipline::DropTail(Limit::Packets(250)), Ecn::NotEct);
+    let (delay, dropped, _) = overload(LinkKind::DropTail(Limit::Packets(250)), Ecn::NotEct);
     assert!((delay - 501.0).abs() < 2.0 && dropped.iter().all(|why| *why == Drop::QueueFull), "{delay} ms");
-    let (delay, dropped, _) = overload(Discipline::Infinite, Ecn::NotEct);
+    let (delay, dropped, _) = overload(LinkKind::Infinite, Ecn::NotEct);
     assert!(delay > 9_000.0 && dropped.is_empty(), "{delay} ms");
     // PIE steers a source that does not give way to its target of 15 ms: half of the packets must go.
-    let (delay, dropped, _) = overload(Discipline::Pie(PieParams::default()), Ecn::NotEct);
+    let (delay, dropped, _) = overload(LinkKind::Pie(PieParams::default()), Ecn::NotEct);
     assert!((5.0..30.0).contains(&delay), "PIE: {delay} ms");
     assert!((9_000..11_000).contains(&dropped.len()) && dropped.contains(&Drop::QueueManagement));
     // CoDel's drops grow with the square root of time; in 20 s it is still far above its target.
     let codel =
-        |ecn| Discipline::Codel { target: Span::from_millis(5), interval: Span::from_millis(100), packets: 1000, ecn };
+        |ecn| LinkKind::Codel { target: Span::from_millis(5), interval: Span::from_millis(100), packets: 1000, ecn };
     let (_, dropped, marked) = overload(codel(false), Ecn::Ect0);
     assert!(dropped.contains(&Drop::QueueManagement) && marked == 0);
     let (_, dropped, marked) = overload(codel(true), Ecn::Ect0);
@@ -181,11 +180,11 @@ fn each_discipline_keeps_the_queue_that_it_is_for() {
 
 #[test]
 fn a_star_of_traces_reports_what_its_links_are_capable_of() {
-    let down = Params { trace: trace(&[1]), queue: Discipline::Infinite, delay: Span::ZERO, shown: false };
+    let down = Params { trace: trace(&[1]), queue: LinkKind::Infinite, delay: Span::ZERO, shown: false };
     let (mut star, mut log) = (Link::<u32>::star(2, &down, &down, Seed(1)), Log::default());
     Hop::enqueue(&mut star, ms(1), packet(1500, 1), &mut log);
     Hop::advance(&mut star, ms(400), &mut log);
     assert_eq!((log.delivered, log.reports), (vec![(2, 1)], 100));
-    let mut link = link(&[1], Discipline::Infinite, Span::ZERO);
+    let mut link = link(&[1], LinkKind::Infinite, Span::ZERO);
     assert_eq!(link.rate(ms(400), CENTRE), Rate::from_bps(1504 * 8 * 1000));
 }

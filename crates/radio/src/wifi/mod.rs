@@ -12,6 +12,7 @@ mod error;
 mod exchange;
 mod frame;
 mod handover;
+mod last_hop;
 mod link;
 mod medium;
 mod minstrel;

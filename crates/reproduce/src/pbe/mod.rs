@@ -16,7 +16,8 @@ use lasthop_experiment::ExperimentError;
 use lasthop_report::combined;
 use lasthop_report::page::{Check, Section, Table, digits, mean, shown};
 use lasthop_report::{Estimate, Key, SeriesKind};
-use lasthop_scenario::{Hop, Scenario};
+use lasthop_scenario::LastHop;
+use lasthop_scenario::Scenario;
 use lasthop_units::Rate;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -186,7 +187,7 @@ fn as_in_ns3(runner: &Runner<'_>, scheduler: &str, cqi: &str, terminals: &str) -
 
 /// What the first carrier carries to the only station.
 fn first_carrier(scenario: &Scenario) -> Rate {
-    let Hop::Cell(plan) = scenario.hop() else { panic!("a cell is the scenario's hop") };
+    let LastHop::Cell(plan) = scenario.hop() else { panic!("a cell is the scenario's hop") };
     let params = plan.params();
     params.stations[0].most(params.carriers[0])
 }

@@ -129,7 +129,8 @@ fn table<const N: usize>(entries: [(&str, Value); N]) -> Value {
 mod tests {
     use super::*;
     use crate::study::edited;
-    use lasthop_scenario::{Hop, Scenario};
+    use lasthop_scenario::LastHop;
+    use lasthop_scenario::Scenario;
     use lasthop_units::Time;
     use std::path::Path;
 
@@ -142,7 +143,7 @@ mod tests {
             let text = edited(PLACE, &place.edits());
             let scenario = Scenario::parse("place", &text, Path::new("/nowhere"))
                 .unwrap_or_else(|error| panic!("place {}: {}", place.number, error.plain()));
-            let Hop::Cell(plan) = scenario.hop() else { panic!("a cell") };
+            let LastHop::Cell(plan) = scenario.hop() else { panic!("a cell") };
             let params = plan.params();
             assert_eq!(params.carriers.len(), place.carriers.len());
             assert_eq!(usize::from(params.stations[0].carriers), place.carriers.len());

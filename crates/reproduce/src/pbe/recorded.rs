@@ -4,7 +4,7 @@ use crate::study::{Edit, Results, Runner, Shipped, shipped};
 use lasthop_experiment::ExperimentError;
 use lasthop_report::page::{Check, Section, Table, mean, shown};
 use lasthop_report::{Estimate, Key, combined};
-use lasthop_scenario::Hop;
+use lasthop_scenario::LastHop;
 use lasthop_units::{Span, Time};
 use std::path::PathBuf;
 use toml::Value;
@@ -27,7 +27,7 @@ fn folder() -> Option<PathBuf> {
 
 /// What the link offered while it was measured, and what its propagation takes.
 fn offered(run: &Results) -> (f64, f64) {
-    let Hop::Trace(hop) = run.scenario.hop() else { panic!("a trace is the hop") };
+    let LastHop::Trace(hop) = run.scenario.hop() else { panic!("a trace is the hop") };
     let (from, to) = (Time::ZERO + run.scenario.warm_up(), Time::ZERO + run.scenario.duration());
     let rate = hop.down.trace.rate_between(from, to).map_or(f64::NAN, |rate| rate.as_mbit_f64());
     (rate, Span::as_millis_f64(hop.down.delay))

@@ -4,11 +4,11 @@ use super::group::group;
 use super::{cable, name, unique, unknown_name};
 use crate::Scenario;
 use crate::graph::{Cable, Graph, HostRole, Link, Medium, Route};
-use crate::model::{Further, Hop};
+use crate::model::Further;
 use crate::problem::Kind;
 use crate::raw;
 use crate::read::{At, Context, Entry};
-use lasthop_radio::wired;
+use lasthop_radio::{LastHop, wired};
 use lasthop_signals::{HostId, Node};
 use lasthop_units::{Rate, Span};
 
@@ -41,7 +41,12 @@ impl Known {
 }
 
 /// The server, the access point, the stations, and what the file adds.
-pub(super) fn further(raw: &raw::Scenario, stations: &[String], hop: Option<&Hop>, cx: &mut Context) -> Option<Known> {
+pub(super) fn further(
+    raw: &raw::Scenario,
+    stations: &[String],
+    hop: Option<&LastHop>,
+    cx: &mut Context,
+) -> Option<Known> {
     let (tables, links, routes) = (raw.host.get()?, raw.link.get()?, raw.route.get()?);
     for table in &tables {
         name(&table.name, &["each", "server", "ap", "edge", "default", "law"], cx);
@@ -122,7 +127,7 @@ fn route(table: &raw::Route, known: &Known, cx: &mut Context) -> Option<Route> {
 fn reachable(
     raw: &raw::Scenario,
     (known, made): (&Known, &Further),
-    (stations, hop): (usize, Option<&Hop>),
+    (stations, hop): (usize, Option<&LastHop>),
     cx: &mut Context,
 ) -> Option<()> {
     let Further { cables, routes, .. } = made;
@@ -181,13 +186,13 @@ fn reachable(
 }
 
 /// The graph of the file as far as routes go: rates and delays do not matter.
-fn sketch(raw: &raw::Scenario, (known, made): (&Known, &Further), (stations, hop): (usize, Option<&Hop>)) -> Graph {
+fn sketch(raw: &raw::Scenario, (known, made): (&Known, &Further), (stations, hop): (usize, Option<&LastHop>)) -> Graph {
     let line = wired::Params { rate: Rate::from_mbit(1), delay: Span::ZERO, queue_packets: 1 };
     let cable = |ends: [HostId; 2]| Link { medium: Medium::Cable(Cable::plain(line)), ends: ends.map(Some).to_vec() };
     let role = |name: &str| crate::graph::Host { name: name.to_owned(), role: HostRole::Wired };
     let edge = if raw.backhaul.given { Scenario::station_host(stations) } else { Scenario::AP_HOST };
     let star = || (0..stations).map(|place| (Scenario::AP, Scenario::station_node(place))).collect();
-    let radio = hop.and_then(Hop::mesh).unwrap_or_else(star);
+    let radio = hop.and_then(LastHop::mesh).unwrap_or_else(star);
     let mut ends = vec![Some(Scenario::AP_HOST)];
     ends.extend((0..stations).map(|place| Some(Scenario::station_host(place))));
     let hop = Link { medium: Medium::LastHop, ends };

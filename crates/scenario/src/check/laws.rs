@@ -4,9 +4,10 @@ use super::queues;
 use crate::problem::Kind;
 use crate::quantity::either;
 use crate::read::{At, Context, Entry};
-use crate::{Hosts, Part, Queue, SetUp, World, raw};
+use crate::{Hosts, Part, SetUp, World, raw};
 use lasthop_laws::Place;
 use lasthop_laws::aggregation::FRAMES;
+use lasthop_radio::queue::HopQueue;
 
 pub(super) fn laws(raw: &raw::Scenario, cx: &mut Context) -> Option<Vec<SetUp>> {
     let wired = raw.hop.get().is_some_and(|hop| (hop.wired.given || hop.trace.given) && !hop.wifi.given);
@@ -39,8 +40,8 @@ fn law(name: &str, table: &raw::Law, (raw, wired): (&raw::Scenario, bool), cx: &
     } else {
         let trace = raw.hop.get().is_some_and(|hop| hop.trace.given);
         optional(&table.queue, cx, |queue, cx| match trace {
-            true => queues::discipline(&queue, cx).map(Queue::Trace),
-            false => queues::queue(&queue, wired, cx).map(Queue::Stations),
+            true => queues::discipline(&queue, cx).map(HopQueue::Trace),
+            false => queues::queue(&queue, wired, cx).map(HopQueue::Stations),
         })
     };
     let parts = parts(table, raw, cx);

@@ -16,8 +16,8 @@ use crate::model::Scenario;
 use crate::problem::Kind;
 use crate::quantity::show;
 use crate::read::{At, Context, Entry, Quantity, nearest};
-use crate::{Hop, Stream, StreamKind, WiredHop, raw};
-use lasthop_radio::{queue, wired};
+use crate::{Stream, StreamKind, raw};
+use lasthop_radio::{LastHop, cables, queue, wired};
 use lasthop_report::{Key, Needs};
 use lasthop_signals::HostId;
 use lasthop_units::{Rate, Span, Time};
@@ -318,7 +318,7 @@ fn unique(names: &[&Entry<String>], what: &str, cx: &mut Context) {
     }
 }
 
-fn hop(raw: &raw::Scenario, run: Run, cx: &mut Context) -> Option<Hop> {
+fn hop(raw: &raw::Scenario, run: Run, cx: &mut Context) -> Option<LastHop> {
     let hop = raw.hop.get()?;
     let given = [hop.wired.given_at(), hop.wifi.given_at(), hop.cell.given_at(), hop.trace.given_at()];
     let mut given = given.into_iter().flatten();
@@ -340,13 +340,13 @@ fn hop(raw: &raw::Scenario, run: Run, cx: &mut Context) -> Option<Hop> {
         }
     }
     if hop.wired.given {
-        wired_hop(&hop.wired.get()?, raw, cx).map(Hop::Wired)
+        wired_hop(&hop.wired.get()?, raw, cx).map(LastHop::from)
     } else if hop.trace.given {
-        delivery::hop(&hop.trace.get()?, raw, cx).map(|hop| Hop::Trace(Box::new(hop)))
+        delivery::hop(&hop.trace.get()?, raw, cx).map(LastHop::from)
     } else if hop.cell.given {
-        cell::hop(&hop.cell.get()?, raw, cx).map(|plan| Hop::Cell(Box::new(plan)))
+        cell::hop(&hop.cell.get()?, raw, cx).map(LastHop::from)
     } else {
-        wifi::hop(&hop.wifi.get()?, raw, run, cx).map(|plan| Hop::Wifi(Box::new(plan)))
+        wifi::hop(&hop.wifi.get()?, raw, run, cx).map(LastHop::from)
     }
 }
 
@@ -392,14 +392,14 @@ fn without_radio(raw: &raw::Scenario, (hop, instead): (&str, &str), cx: &mut Con
     }
 }
 
-fn wired_hop(hop: &raw::WiredHop, raw: &raw::Scenario, cx: &mut Context) -> Option<WiredHop> {
+fn wired_hop(hop: &raw::WiredHop, raw: &raw::Scenario, cx: &mut Context) -> Option<cables::Plan> {
     let up = line(&hop.rate, &hop.delay, &hop.uplink_queue, cx);
     let impairments = impairments(&hop.changes, &hop.loss, &hop.jitter, cx);
     let queue = hop.queue.get().and_then(|queue| queues::queue(&queue, true, cx));
     without_radio(raw, ("a wired hop", "the rate is `hop.wired.rate`"), cx);
     let up = up?;
     let queue::Kind::Fifo { packets: limit } = queue? else { return None };
-    Some(WiredHop { down: wired::Params { queue_packets: limit, ..up }, up, impairments: impairments? })
+    Some(cables::Plan { down: wired::Params { queue_packets: limit, ..up }, up, impairments: impairments? })
 }
 
 /// Reports figures that the traffic cannot yield; without a list, chooses those that it can.

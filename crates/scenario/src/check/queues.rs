@@ -6,7 +6,6 @@ use crate::raw;
 use crate::raw::QueueKind;
 use crate::read::{At, Context, Entry, Quantity};
 use lasthop_radio::queue::{self, Aql, FqCodelParams, PieParams, QdiscParams};
-use lasthop_radio::trace;
 use lasthop_units::{Bytes, Span};
 
 const DEFAULT_LIMIT: usize = 1000;
@@ -38,7 +37,7 @@ pub(super) fn queue(table: &raw::Queue, wired: bool, cx: &mut Context) -> Option
 }
 
 /// The queue of a link that plays a trace.
-pub(super) fn discipline(table: &raw::Queue, cx: &mut Context) -> Option<trace::Discipline> {
+pub(super) fn discipline(table: &raw::Queue, cx: &mut Context) -> Option<queue::LinkKind> {
     let kind = table.kind.get()?;
     if matches!(kind, QueueKind::RoundRobin | QueueKind::FqCodelAirtime | QueueKind::FqCodel) {
         let what = format!("`{kind}` is for the stations of a Wi-Fi hop, and each station has a link of its own here");
@@ -63,14 +62,14 @@ pub(super) fn discipline(table: &raw::Queue, cx: &mut Context) -> Option<trace::
             let why = "a packet must fit, and packets must fit in memory";
             let bounds = (Bytes::new(1_504), Bytes::new(10_000_000_000));
             let bytes = cx.within(&plain(&table.bytes), bounds, show, why)?;
-            Some(trace::Discipline::DropTail(trace::Limit::Bytes(bytes)))
+            Some(queue::LinkKind::DropTail(queue::Limit::Bytes(bytes)))
         }
-        QueueKind::Fifo => Some(trace::Discipline::DropTail(trace::Limit::Packets(limit(table, DEFAULT_LIMIT, cx)?))),
+        QueueKind::Fifo => Some(queue::LinkKind::DropTail(queue::Limit::Packets(limit(table, DEFAULT_LIMIT, cx)?))),
         QueueKind::Codel => {
             let (target, interval) = (Span::from_millis(5), Span::from_millis(100));
             let default = Codel { limit: DEFAULT_LIMIT, quantum: 1, target, interval, ecn: false };
             let Codel { limit: packets, target, interval, ecn, .. } = codel(table, &default, cx)?;
-            Some(trace::Discipline::Codel { target, interval, packets, ecn })
+            Some(queue::LinkKind::Codel { target, interval, packets, ecn })
         }
         QueueKind::Pie => {
             let default = PieParams::default();
@@ -82,9 +81,9 @@ pub(super) fn discipline(table: &raw::Queue, cx: &mut Context) -> Option<trace::
                 Some(default.target)
             };
             let ecn = if table.ecn.given { table.ecn.get()? } else { default.ecn };
-            Some(trace::Discipline::Pie(PieParams { target: target?, packets: packets?, ecn }))
+            Some(queue::LinkKind::Pie(PieParams { target: target?, packets: packets?, ecn }))
         }
-        _ => Some(trace::Discipline::Infinite),
+        _ => Some(queue::LinkKind::Infinite),
     }
 }
 

@@ -1,8 +1,9 @@
 //! What the demo's description says of its capacity, measured on the radio model with saturated queues.
 
+use lasthop_radio::LastHop;
 use lasthop_radio::wifi::{Air, Wifi};
 use lasthop_radio::{AccessClass, Dest, Drop, Ecn, Hop as _, Outbox, Packet, RxInfo};
-use lasthop_scenario::{Hop, Scenario};
+use lasthop_scenario::Scenario;
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 use std::path::Path;
@@ -29,7 +30,7 @@ impl Air<()> for Counter {}
 
 /// Downlink goodput of each window, with every station's queue kept full enough for whole A-MPDUs.
 fn capacity(scenario: &Scenario, window: Span) -> Vec<Rate> {
-    let Hop::Wifi(plan) = scenario.hop() else { panic!("a Wi-Fi hop") };
+    let LastHop::Wifi(plan) = scenario.hop() else { panic!("a Wi-Fi hop") };
     let stations = scenario.stations().len();
     let mut hop: Wifi<()> = Wifi::new((**plan).clone(), Seed(1));
     let mut counter = Counter { delivered: Bytes::ZERO, queued: vec![0; stations + 1] };

@@ -1,10 +1,11 @@
 //! What a scenario file makes of an LTE cell.
 
+use lasthop_radio::LastHop;
 use lasthop_radio::cell::mcs::{Cqi, Tables};
 use lasthop_radio::cell::{
     Background, BlockError, Bursts, DecoderErrors, Handovers, Params, Scheduler, StationParams, UPLINK,
 };
-use lasthop_scenario::{Hop, Scenario};
+use lasthop_scenario::Scenario;
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Span, Time};
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ fn parse(text: &str) -> Scenario {
 
 fn params(scenario: &Scenario) -> &Params {
     match scenario.hop() {
-        Hop::Cell(plan) => plan.params(),
+        LastHop::Cell(plan) => plan.params(),
         other => panic!("a cell, not {other:?}"),
     }
 }

@@ -1,6 +1,7 @@
 //! Whatever stands in a scenario file: an answer, never a panic, and a scenario that loads can be built.
 
-use lasthop_scenario::{Error, Hop, Scenario, StreamKind};
+use lasthop_radio::LastHop;
+use lasthop_scenario::{Error, Scenario, StreamKind};
 use lasthop_units::{Span, Time};
 use proptest::prelude::*;
 use std::path::Path;
@@ -86,9 +87,9 @@ fn every_default_reads() {
     let fq_codel = lasthop_radio::queue::FqCodelParams::default();
     assert_eq!(
         scenario.hop().queue(),
-        Some(lasthop_scenario::Queue::Stations(lasthop_radio::queue::Kind::FqCodelAirtime(fq_codel)))
+        Some(lasthop_radio::queue::HopQueue::Stations(lasthop_radio::queue::Kind::FqCodelAirtime(fq_codel)))
     );
-    let Hop::Wifi(plan) = scenario.hop() else { panic!("a Wi-Fi hop") };
+    let LastHop::Wifi(plan) = scenario.hop() else { panic!("a Wi-Fi hop") };
     assert_eq!(plan.params().background[0].active, [(Time::ZERO, Time::ZERO + Span::from_secs(1))]);
     assert!(matches!(scenario.streams()[1].kind, StreamKind::Probe { every, .. } if every == Span::from_millis(20)));
 }
@@ -97,7 +98,7 @@ fn every_default_reads() {
 fn periods_are_spelled_out_to_the_end_of_the_run() {
     let text = LEAST.replace("load =", "period = \"400 ms\"\nactive-for = \"250 ms\"\nfirst = \"100 ms\"\nload =");
     let scenario = load(&text).unwrap_or_else(|error| panic!("{}", error.plain()));
-    let Hop::Wifi(plan) = scenario.hop() else { panic!("a Wi-Fi hop") };
+    let LastHop::Wifi(plan) = scenario.hop() else { panic!("a Wi-Fi hop") };
     let ms = |ms: u64| Time::ZERO + Span::from_millis(ms);
     assert_eq!(plan.params().background[0].active, [(ms(100), ms(350)), (ms(500), ms(750)), (ms(900), ms(1000))]);
 }

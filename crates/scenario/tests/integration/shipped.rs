@@ -1,9 +1,10 @@
 //! Every scenario that is shipped loads, and what is generated from the declarations is up to date.
 
 use lasthop_laws::{Choice, Place};
+use lasthop_radio::LastHop;
 use lasthop_radio::queue;
 use lasthop_report::{Key, Needs};
-use lasthop_scenario::{Hop, Queue, Scenario, json_schema, reference_page};
+use lasthop_scenario::{Scenario, json_schema, reference_page};
 use std::path::{Path, PathBuf};
 
 fn root() -> PathBuf {
@@ -44,15 +45,15 @@ fn the_demo_is_what_its_description_says() {
     let names: Vec<&str> = demo.laws().iter().map(|law| law.name.as_str()).collect();
     assert_eq!(names, ["cubic", "bbr", "cubic+modern-ap", "cubic+ap"]);
     assert_eq!((demo.stations().len(), demo.streams().len(), demo.seeds().len()), (3, 9, 5));
-    let Hop::Wifi(hop) = demo.hop() else { panic!("the demo has a Wi-Fi hop") };
+    let LastHop::Wifi(hop) = demo.hop() else { panic!("the demo has a Wi-Fi hop") };
     let params = hop.params();
     assert_eq!((params.nodes.len(), params.background[0].active.len()), (1 + 3 + 2, 2));
     // All that downloads, probes and fetches yield.
     let yielded = |key: &Key| !matches!(key.column().needs, Needs::Uploads | Needs::Udp);
     assert_eq!(demo.measures(), Key::ALL.into_iter().filter(yielded).collect::<Vec<_>>());
     let modern = demo.law("cubic+modern-ap").expect("in the table");
-    assert!(matches!(demo.hop_under(&modern).queue(), Some(Queue::Stations(queue::Kind::FqCodelAirtime(_)))));
-    assert!(matches!(demo.hop().queue(), Some(Queue::Stations(queue::Kind::Fifo { packets: 1000 }))));
+    assert!(matches!(demo.hop_under(&modern).queue(), Some(queue::HopQueue::Stations(queue::Kind::FqCodelAirtime(_)))));
+    assert!(matches!(demo.hop().queue(), Some(queue::HopQueue::Stations(queue::Kind::Fifo { packets: 1000 }))));
     let agent = Choice::named(Place::AccessPoint, "oal");
     assert_eq!(demo.law("cubic+ap").expect("in the table").agent(), agent.as_ref());
     assert_eq!(demo.law("reno").expect("a sender law").sender("server").name(), "reno");

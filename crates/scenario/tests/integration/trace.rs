@@ -1,9 +1,10 @@
 //! What a scenario file makes of recorded links and of impaired cables.
 
+use lasthop_radio::LastHop;
 use lasthop_radio::queue::PieParams;
-use lasthop_radio::trace::{Discipline, Limit};
+use lasthop_radio::queue::{HopQueue, Limit, LinkKind};
 use lasthop_radio::wired::Impairments;
-use lasthop_scenario::{Hop, Queue, Scenario, StreamKind};
+use lasthop_scenario::{Scenario, StreamKind};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -41,21 +42,21 @@ fn hop(queue: &str) -> String {
 fn a_trace_hop_has_its_files_its_delay_and_each_kind_of_queue() {
     let of = |queue: &str| {
         let scenario = parse(&hop(queue), "", "");
-        let Hop::Trace(hop) = scenario.hop().clone() else { panic!("a trace is the hop") };
+        let LastHop::Trace(hop) = scenario.hop().clone() else { panic!("a trace is the hop") };
         assert_eq!((hop.down.trace.len(), hop.down.delay), (3, Span::from_millis(20)));
         assert_eq!(hop.down.queue, hop.up.queue, "the uplink has the same where nothing is said");
         hop.down.queue
     };
-    assert_eq!(of("{ kind = \"infinite\" }"), Discipline::Infinite);
-    assert_eq!(of("{ kind = \"fifo\", limit = \"250 packets\" }"), Discipline::DropTail(Limit::Packets(250)));
-    assert_eq!(of("{ kind = \"fifo\", bytes = \"60 kB\" }"), Discipline::DropTail(Limit::Bytes(Bytes::new(60_000))));
+    assert_eq!(of("{ kind = \"infinite\" }"), LinkKind::Infinite);
+    assert_eq!(of("{ kind = \"fifo\", limit = \"250 packets\" }"), LinkKind::DropTail(Limit::Packets(250)));
+    assert_eq!(of("{ kind = \"fifo\", bytes = \"60 kB\" }"), LinkKind::DropTail(Limit::Bytes(Bytes::new(60_000))));
     let (target, interval) = (Span::from_millis(5), Span::from_millis(100));
-    assert_eq!(of("{ kind = \"codel\" }"), Discipline::Codel { target, interval, packets: 1000, ecn: false });
+    assert_eq!(of("{ kind = \"codel\" }"), LinkKind::Codel { target, interval, packets: 1000, ecn: false });
     let pie = PieParams { target: Span::from_millis(20), ecn: true, ..PieParams::default() };
-    assert_eq!(of("{ kind = \"pie\", target = \"20 ms\", ecn = true }"), Discipline::Pie(pie));
+    assert_eq!(of("{ kind = \"pie\", target = \"20 ms\", ecn = true }"), LinkKind::Pie(pie));
     let own = parse(&hop("{ kind = \"infinite\" }"), "", "queue = { kind = \"fifo\", limit = \"9 packets\" }\n");
     let under = own.hop_under(&own.laws()[0]);
-    assert_eq!(under.queue(), Some(Queue::Trace(Discipline::DropTail(Limit::Packets(9)))), "a law's own queue");
+    assert_eq!(under.queue(), Some(HopQueue::Trace(LinkKind::DropTail(Limit::Packets(9)))), "a law's own queue");
 }
 
 #[test]
@@ -92,7 +93,7 @@ fn any_cable_has_losses_jitter_and_changes() {
         loss: 0.01,
         jitter: Span::from_millis(5),
     };
-    let Hop::Wired(wired) = scenario.hop() else { panic!("cables are the hop") };
+    let LastHop::Wired(wired) = scenario.hop() else { panic!("cables are the hop") };
     assert_eq!(wired.impairments, expected);
     assert_eq!(scenario.wire().impairments, expected);
     assert_eq!(scenario.backhaul().expect("a backhaul").impairments, expected);

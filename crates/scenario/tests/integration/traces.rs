@@ -1,9 +1,10 @@
 //! Steps from a CSV file are those of a list, from snr.csv too, which is as a spreadsheet writes it.
 
-use lasthop_scenario::{Hop, Scenario};
+use lasthop_radio::LastHop;
+use lasthop_scenario::Scenario;
 use std::path::Path;
 
-fn scenario(mcs: &str, snr: &str, walk: &str) -> Hop {
+fn scenario(mcs: &str, snr: &str, walk: &str) -> LastHop {
     let text = format!(
         r#"
 title = "Traces"

@@ -1,8 +1,9 @@
 //! Links of their own, capture and channels: from the file to the hop.
 
+use lasthop_radio::LastHop;
 use lasthop_radio::wifi::{Air, Db, Fading, Mcs, Plan, RateChoice, Reach, Snr, Wifi};
 use lasthop_radio::{AccessClass, Dest, Ecn, Hop as _, NextEvent, Outbox, Packet, RxInfo};
-use lasthop_scenario::{Hop, Scenario};
+use lasthop_scenario::Scenario;
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Seed, Span, Time};
 use std::path::Path;
@@ -14,7 +15,7 @@ fn plan(hop: &str, tables: &str) -> Plan {
          queue = {{ kind = \"fifo\" }}\n{hop}\n{tables}"
     );
     let scenario = Scenario::parse("test.toml", &text, Path::new("")).unwrap_or_else(|error| panic!("{error:?}"));
-    let Hop::Wifi(plan) = scenario.hop() else { panic!("a Wi-Fi hop") };
+    let LastHop::Wifi(plan) = scenario.hop() else { panic!("a Wi-Fi hop") };
     (**plan).clone()
 }
 

@@ -7,9 +7,10 @@
 
 use crate::support;
 
+use lasthop_radio::LastHop;
 use lasthop_radio::wifi::{Db, Link, LinkParams, Profile, Reach, ReachMatrix, Snr};
 use lasthop_report::Key;
-use lasthop_scenario::{Hop, Scenario};
+use lasthop_scenario::Scenario;
 use lasthop_signals::Node;
 use lasthop_units::Time;
 use support::{parse, reference, simulate};
@@ -47,7 +48,7 @@ fn scene(positions: &[(u32, u32)], traffic: &str, seconds: u32, reach: &dyn Fn(u
          standard = \"802.11a\"\nqueue = {{ kind = \"fifo\", limit = \"100 packets\" }}\nuplink-queue = \"100 packets\"\n\
          mesh = {{ range = \"110 m\" }}\n{stations}{traffic}[laws.reno]\nsender = \"reno\"\n"
     ));
-    let Hop::Wifi(plan) = scenario.hop() else { panic!("the scenario's hop is Wi-Fi") };
+    let LastHop::Wifi(plan) = scenario.hop() else { panic!("the scenario's hop is Wi-Fi") };
     let mut params = plan.params().clone();
     params.reach = ReachMatrix::nobody(positions.len());
     let nodes = 0..positions.len() as u16;

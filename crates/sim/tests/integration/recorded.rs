@@ -7,7 +7,8 @@
 
 use crate::support;
 
-use lasthop_scenario::{Hop, Scenario};
+use lasthop_radio::LastHop;
+use lasthop_scenario::Scenario;
 use lasthop_units::stats::Samples;
 use lasthop_units::{Span, Time};
 use lasthop_wire::delivery::OPPORTUNITY;
@@ -77,7 +78,7 @@ fn scenario(row: &Row, folder: &Path) -> Scenario {
 /// The share of the link's octets that were used, in percent, and the 95th percentile of the queueing delay in milliseconds.
 fn measure(row: &Row, folder: &Path, seed: u64) -> (f64, f64) {
     let scenario = scenario(row, folder);
-    let Hop::Trace(hop) = scenario.hop() else { panic!("a trace is the hop") };
+    let LastHop::Trace(hop) = scenario.hop() else { panic!("a trace is the hop") };
     let begins = Time::ZERO + STARTS;
     let offered = hop.down.trace.until(begins + LASTS) - hop.down.trace.until(begins);
     let capacity = (OPPORTUNITY * offered).get() as f64 * 8.0 / LASTS.as_secs_f64() / 1e6;
