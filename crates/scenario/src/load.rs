@@ -2,7 +2,8 @@
 
 use crate::problem::{Error, Kind, Problem};
 use crate::read::{At, Context, Read, Value};
-use crate::{Scenario, check, file, raw};
+use crate::tables::Tables;
+use crate::{Scenario, check, file};
 use miette::NamedSource;
 use std::ops::Range;
 use std::path::Path;
@@ -51,7 +52,7 @@ const MOST_ERRORS: usize = 3;
 
 /// The raw tables of a document. What is not TOML is reported, and nothing else then: after an error of syntax the
 /// rest of the file may read as something that nobody wrote.
-fn document(text: &str, source: Arc<NamedSource<String>>, cx: &mut Context) -> Option<raw::Scenario> {
+fn document(text: &str, source: Arc<NamedSource<String>>, cx: &mut Context) -> Option<Tables> {
     let (document, mut errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
         let mut tell = |what: String, span: Option<Range<usize>>| {
@@ -74,5 +75,5 @@ fn document(text: &str, source: Arc<NamedSource<String>>, cx: &mut Context) -> O
     }
     // A missing top-level key has no place of its own: point at the beginning, not at the whole file.
     let root: Value<'_> = Spanned::new(0..0, DeValue::Table(document.into_inner()));
-    raw::Scenario::read(&root, &At::beginning(source), cx)
+    Tables::read(&root, &At::beginning(source), cx)
 }

@@ -248,13 +248,10 @@ impl Scenario {
             let hosts = self.hosts();
             law.sender(&hosts[host.index()].name).transport() == Transport::Atp
         };
-        if law.senders().any(|sender| sender.transport() == Transport::Atp) {
-            if !matches!(self.hop, LastHop::Wifi(_)) {
-                let hop = self.hop.is();
-                return Some(format!(
-                    "ATP goes by the delays that nodes of a Wi-Fi channel tell, and this hop is {hop}"
-                ));
-            }
+        let speaks_atp = law.senders().any(|sender| sender.transport() == Transport::Atp);
+        if speaks_atp && !matches!(self.hop, LastHop::Wifi(_)) {
+            let hop = self.hop.is();
+            return Some(format!("ATP goes by the delays that nodes of a Wi-Fi channel tell, and this hop is {hop}"));
         }
         let fetches =
             self.streams.iter().any(|stream| matches!(stream.kind, StreamKind::Fetch { .. }) && atp(stream.from));

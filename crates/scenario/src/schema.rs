@@ -1,7 +1,7 @@
 //! The JSON Schema and the reference page of scenario files, from the declarations that read them.
 
 use crate::quantity::DIMENSIONS;
-use crate::raw;
+use crate::tables::Tables;
 use lasthop_laws::param::{Kind, prose};
 use lasthop_laws::{Place, registry};
 use schemars::generate::SchemaSettings;
@@ -10,7 +10,7 @@ use std::fmt::Write;
 
 /// The JSON Schema (draft 7, which TOML editors understand) of a scenario file.
 pub fn json_schema() -> Json {
-    let mut schema = SchemaSettings::draft07().into_generator().into_root_schema_for::<raw::Scenario>().to_value();
+    let mut schema = SchemaSettings::draft07().into_generator().into_root_schema_for::<Tables>().to_value();
     schema["title"] = "Lasthop scenario".into();
     schema
 }
@@ -28,7 +28,7 @@ pub fn reference_page() -> String {
     page.push_str("\n## The file\n\n");
     let tables = tables(&schema);
     table(&mut page, "", &schema, &tables);
-    for (heading, name) in tables.iter().filter(|(_, name)| !STEPS.contains(name) && *name != "Hop") {
+    for Table { heading, name, .. } in tables.iter().filter(|table| !table.small && table.name != "Hop") {
         let _ = write!(page, "\n## {heading}\n\n");
         table(&mut page, name, &schema, &tables);
     }
@@ -51,9 +51,9 @@ pub fn reference_page() -> String {
 }
 
 /// Elements of lists with few keys, all required: one row each.
-fn steps(page: &mut String, schema: &Json, tables: &[(String, &str)]) {
+fn steps(page: &mut String, schema: &Json, tables: &[Table<'_>]) {
     page.push_str(STEPS_INTRODUCTION);
-    for (heading, name) in tables.iter().filter(|(_, name)| STEPS.contains(name)) {
+    for Table { heading, name, .. } in tables.iter().filter(|table| table.small) {
         let step = &schema["definitions"][name];
         let keys = step["properties"].as_object().into_iter().flatten();
         let keys: Vec<String> = keys.map(|(key, value)| format!("`{key}` ({})", value_of(value, tables))).collect();
@@ -95,23 +95,47 @@ fn defined<'a>(schema: &'a Json, part: &str, first: &[&'a str]) -> Vec<&'a str> 
     first.iter().copied().chain(others).collect()
 }
 
-/// Tables by heading and name, in the order of the page. One that is not listed is headed as files write it at their top.
-fn tables(schema: &Json) -> Vec<(String, &str)> {
+/// A table of a file.
+struct Table<'a> {
+    /// How files write it.
+    heading: String,
+    name: &'a str,
+    /// All of its keys are required, and it is an element of a list: a row on the page.
+    small: bool,
+}
+
+/// Tables in the order of the page. One that is not listed is headed as files write it.
+fn tables(schema: &Json) -> Vec<Table<'_>> {
     let listed = TABLES.map(|(_, name)| name);
     let heading = |name: &str| match TABLES.iter().find(|(_, table)| *table == name) {
         Some((heading, _)) => (*heading).to_owned(),
-        None => schema["properties"]
-            .as_object()
-            .into_iter()
-            .flatten()
-            .find_map(|(key, property)| {
-                let is_it = |schema: &Json| referred(schema).is_some_and(|referred| referred == name);
-                let list = is_it(&property["items"]);
-                (list || is_it(property)).then(|| if list { format!("`[[{key}]]`") } else { format!("`[{key}]`") })
-            })
-            .unwrap_or_else(|| format!("`{name}`")),
+        None => match place(schema, name, 0) {
+            Some((path, true)) => format!("`[[{path}]]`"),
+            Some((path, false)) => format!("`[{path}]`"),
+            None => format!("`{name}`"),
+        },
     };
-    defined(schema, "properties", &listed).into_iter().map(|name| (heading(name), name)).collect()
+    let table = |name| {
+        let keys = &schema["definitions"][name];
+        let small = keys["required"].as_array().map(Vec::len) == keys["properties"].as_object().map(|keys| keys.len());
+        Table { heading: heading(name), name, small }
+    };
+    defined(schema, "properties", &listed).into_iter().map(table).collect()
+}
+
+/// Where files write a table, from their top, and whether it is one of a list.
+fn place(schema: &Json, name: &str, depth: usize) -> Option<(String, bool)> {
+    let is_it = |schema: &Json| referred(schema).is_some_and(|referred| referred == name);
+    let key = |table: &Json| {
+        let mut keys = table["properties"].as_object().into_iter().flatten();
+        keys.find(|(_, own)| is_it(own) || is_it(&own["items"])).map(|(key, own)| (key.clone(), is_it(&own["items"])))
+    };
+    let within = |(other, table): (&String, &Json)| {
+        let (key, list) = key(table)?;
+        place(schema, other, depth + 1).map(|(path, _)| (format!("{path}.{key}"), list))
+    };
+    let others = || schema["definitions"].as_object().into_iter().flatten().filter(|_| depth < 3);
+    key(schema).or_else(|| others().find_map(within))
 }
 
 fn words(schema: &Json) -> Vec<&str> {
@@ -161,10 +185,6 @@ const TABLES: [(&str, &str); 31] = [
     ("`active`", "Interval"),
 ];
 
-/// Small tables, all keys of which are required: a row each.
-const STEPS: [&str; 10] =
-    ["Host", "Route", "RateStep", "McsStep", "SnrStep", "CqiStep", "RsrpStep", "WalkPoint", "PathPoint", "Interval"];
-
 /// Tables that share rows with another one: the page names that table in place of the rows.
 const LIKE: [(&str, (&str, &str)); 10] = [
     ("Backhaul", ("`[wire]`", "Wire")),
@@ -199,7 +219,7 @@ const WORDS: [&str; 10] = [
 const INTRODUCTION: &str = "\
 # Scenario files
 
-<!-- Generated from crates/scenario/src/raw. After a change there: LASTHOP_BLESS=1 cargo test -p lasthop-scenario -->
+<!-- Generated from crates/scenario/src. After a change there: LASTHOP_BLESS=1 cargo test -p lasthop-scenario -->
 
 A scenario is one TOML file. It is checked whole before anything starts: every problem is reported
 with its line, what stands there and what would be right. `scenarios/first-light.toml` is a
@@ -233,7 +253,7 @@ fn text(value: &Json) -> &str {
 }
 
 /// The rows of a table: what must be there first, both parts in the order of the alphabet, as JSON objects are.
-fn rows(schema: &Json, tables: &[(String, &str)]) -> Vec<(String, String)> {
+fn rows(schema: &Json, tables: &[Table<'_>]) -> Vec<(String, String)> {
     let required = |key: &str| schema["required"].as_array().is_some_and(|keys| keys.iter().any(|k| k == key));
     let properties = || schema["properties"].as_object().into_iter().flatten();
     let (must, may) = (properties().filter(|(key, _)| required(key)), properties().filter(|(key, _)| !required(key)));
@@ -255,7 +275,7 @@ fn rows(schema: &Json, tables: &[(String, &str)]) -> Vec<(String, String)> {
 }
 
 /// A table's description, then one row a key.
-fn table(page: &mut String, name: &str, schema: &Json, tables: &[(String, &str)]) {
+fn table(page: &mut String, name: &str, schema: &Json, tables: &[Table<'_>]) {
     let own = if name.is_empty() { schema } else { &schema["definitions"][name] };
     page.push_str(text(&own["description"]));
     let mut rows = rows(own, tables);
@@ -296,16 +316,16 @@ fn short(kind: &str) -> &str {
 }
 
 /// What stands behind a key, in a few words.
-fn value_of(property: &Json, tables: &[(String, &str)]) -> String {
+fn value_of(property: &Json, tables: &[Table<'_>]) -> String {
     if let Some(title) = property["title"].as_str() {
         return short(title).to_owned();
     }
     let named = |schema: &Json| {
         let name = referred(schema);
-        let heading = name.and_then(|name| tables.iter().find(|(_, table)| *table == name));
-        match (heading, name) {
-            (Some((heading, _)), Some(name)) if STEPS.contains(&name) => format!("[{heading}](#small-tables)"),
-            (Some((heading, _)), _) => heading.clone(),
+        let table = name.and_then(|name| tables.iter().find(|table| table.name == name));
+        match (table, name) {
+            (Some(Table { heading, small: true, .. }), _) => format!("[{heading}](#small-tables)"),
+            (Some(Table { heading, .. }), _) => heading.clone(),
             (None, Some(name)) => format!("[word](#{})", name.to_lowercase()),
             (None, None) => match (schema["title"].as_str(), text(&schema["type"])) {
                 (Some(title), _) => short(title).to_owned(),

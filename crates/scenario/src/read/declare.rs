@@ -1,8 +1,8 @@
 //! Macros that make a struct or an enum, its reader and its schema from one declaration.
 
-use super::Need;
+use super::{At, Context, Need, Table};
 use schemars::{JsonSchema, SchemaGenerator};
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 use toml::de::DeValue;
 
 /// Adds a key's description to the schema of its type.
@@ -49,7 +49,18 @@ fn to_json(value: &DeValue<'_>) -> Json {
     }
 }
 
-/// Declares a raw table: `required`, `optional` or `default("TOML")` before each key.
+/// The keys of a table. One table may have the keys of others among its own.
+pub(crate) trait Keys: Sized {
+    /// Reads them from the table that has them.
+    fn take(table: &mut Table<'_>, cx: &mut Context) -> Self;
+    /// Adds their schemas, and the names of those that must be there.
+    fn describe(generator: &mut SchemaGenerator, properties: &mut Map<String, Json>, required: &mut Vec<String>);
+    /// Where those stand that the file has.
+    fn given(&self) -> Vec<&At>;
+}
+
+/// Declares a table: before each key `required`, `optional` or `default("TOML")`; `flatten` before another table, the keys of which
+/// are among its own.
 macro_rules! table {
     ($(#[doc = $doc:literal])* $name:ident {
         $( $(#[doc = $key_doc:literal])* $need:ident $(($default:literal))? $key:ident : $type:ty, )*
@@ -57,10 +68,33 @@ macro_rules! table {
         $(#[doc = $doc])*
         #[derive(Clone, Debug)]
         pub(crate) struct $name {
-            $( $(#[doc = $key_doc])* pub $key: $crate::read::Entry<$type>, )*
+            $( $(#[doc = $key_doc])* pub $key: $crate::read::key!(@type $need $type), )*
             /// Where the table is.
             #[allow(dead_code)]
             pub place: $crate::read::At,
+        }
+
+        impl $crate::read::Keys for $name {
+            fn take(table: &mut $crate::read::Table<'_>, cx: &mut $crate::read::Context) -> Self {
+                $name {
+                    $( $key: $crate::read::key!(@take $need $(($default))? $key, table, cx), )*
+                    place: table.place(),
+                }
+            }
+
+            fn describe(
+                generator: &mut schemars::SchemaGenerator,
+                properties: &mut serde_json::Map<String, serde_json::Value>,
+                required: &mut Vec<String>,
+            ) {
+                $( $crate::read::key!(@describe $need $(($default))? $key: $type, [$($key_doc),*], generator, properties, required); )*
+            }
+
+            fn given(&self) -> Vec<&$crate::read::At> {
+                let mut given = Vec::new();
+                $( $crate::read::key!(@given $need self.$key, given); )*
+                given
+            }
         }
 
         impl $crate::read::Read for $name {
@@ -70,10 +104,7 @@ macro_rules! table {
                 cx: &mut $crate::read::Context,
             ) -> Option<Self> {
                 let mut table = $crate::read::Table::open(value, at, cx)?;
-                let read = $name {
-                    $( $key: table.take(stringify!($key), $crate::read::need!($need $(($default))?), cx), )*
-                    place: at.clone(),
-                };
+                let read = $crate::read::Keys::take(&mut table, cx);
                 table.close(cx);
                 Some(read)
             }
@@ -84,16 +115,8 @@ macro_rules! table {
                 stringify!($name).into()
             }
             fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                let mut properties = serde_json::Map::new();
-                let mut required: Vec<String> = Vec::new();
-                $({
-                    let need = $crate::read::need!($need $(($default))?);
-                    let key = $crate::read::kebab(stringify!($key));
-                    if matches!(need, $crate::read::Need::Required) {
-                        required.push(key.clone());
-                    }
-                    properties.insert(key, $crate::read::property::<$type>(generator, &[$($key_doc),*], need));
-                })*
+                let (mut properties, mut required) = Default::default();
+                <$name as $crate::read::Keys>::describe(generator, &mut properties, &mut required);
                 schemars::json_schema!({
                     "type": "object",
                     "description": $crate::read::prose(&[$($doc),*]),
@@ -104,6 +127,32 @@ macro_rules! table {
             }
         }
     };
+}
+
+/// What a table's declaration makes of one key.
+macro_rules! key {
+    (@type flatten $type:ty) => { $type };
+    (@type $need:ident $type:ty) => { $crate::read::Entry<$type> };
+    (@take flatten $key:ident, $table:ident, $cx:ident) => { $crate::read::Keys::take($table, $cx) };
+    (@take $need:ident $(($default:literal))? $key:ident, $table:ident, $cx:ident) => {
+        $table.take(stringify!($key), $crate::read::need!($need $(($default))?), $cx)
+    };
+    (@describe flatten $key:ident: $type:ty, [$($doc:literal),*], $generator:ident, $properties:ident, $required:ident) => {
+        <$type as $crate::read::Keys>::describe($generator, $properties, $required)
+    };
+    (
+        @describe $need:ident $(($default:literal))? $key:ident: $type:ty, [$($doc:literal),*],
+        $generator:ident, $properties:ident, $required:ident
+    ) => {
+        let need = $crate::read::need!($need $(($default))?);
+        let key = $crate::read::kebab(stringify!($key));
+        if matches!(need, $crate::read::Need::Required) {
+            $required.push(key.clone());
+        }
+        $properties.insert(key, $crate::read::property::<$type>($generator, &[$($doc),*], need));
+    };
+    (@given flatten $this:ident.$key:ident, $given:ident) => { $given.extend($crate::read::Keys::given(&$this.$key)) };
+    (@given $need:ident $this:ident.$key:ident, $given:ident) => { $given.extend($this.$key.given_at()) };
 }
 
 macro_rules! need {
@@ -169,4 +218,93 @@ macro_rules! words {
     };
 }
 
-pub(crate) use {need, table, words};
+/// Declares a table of a trace: a time, and what holds from then on. A CSV file may hold such tables, a line each.
+macro_rules! step {
+    ($(#[doc = $doc:literal])* $name:ident {
+        $(#[doc = $key_doc:literal])*
+        $key:ident: $type:ty,
+    } columns $columns:literal, such as $example:literal, by $value:expr) => {
+        $crate::read::table! {
+            $(#[doc = $doc])*
+            $name {
+                /// When, since the run began.
+                required at: $crate::read::Quantity<lasthop_units::Span>,
+                $(#[doc = $key_doc])*
+                required $key: $type,
+            }
+        }
+
+        impl $crate::read::Step for $name {
+            type Value = $type;
+            const COLUMNS: &'static str = $columns;
+            const EXAMPLE: &'static str = $example;
+
+            fn value(text: &str) -> Result<$type, String> {
+                let value: fn(&str) -> Result<$type, String> = $value;
+                value(text)
+            }
+            fn from_line(
+                at: $crate::read::Entry<$crate::read::Quantity<lasthop_units::Span>>,
+                $key: $crate::read::Entry<$type>,
+                place: $crate::read::At,
+            ) -> Self {
+                $name { at, $key, place }
+            }
+            fn parts(
+                &self,
+            ) -> (&$crate::read::Entry<$crate::read::Quantity<lasthop_units::Span>>, &$crate::read::Entry<$type>) {
+                (&self.at, &self.$key)
+            }
+        }
+    };
+}
+
+/// Gives a value that may be written in several ways its schema, which stands wherever the value does.
+macro_rules! inline_schema {
+    ($name:ident, $generator:pat => $schema:expr) => {
+        impl schemars::JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema($generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                $schema
+            }
+        }
+    };
+}
+
+/// Declares the words for an enum of another room.
+macro_rules! foreign_words {
+    ($(#[doc = $doc:literal])* $name:ident($type:ty) { $( $(#[doc = $word_doc:literal])* $word:literal => $value:expr, )* }) => {
+        $(#[doc = $doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub(crate) struct $name(pub $type);
+
+        impl $crate::read::Read for $name {
+            fn read(
+                value: &$crate::read::Value<'_>,
+                at: &$crate::read::At,
+                cx: &mut $crate::read::Context,
+            ) -> Option<Self> {
+                $crate::read::word(value, at, cx, [$(($word, $name($value))),*].into_iter())
+            }
+        }
+
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({
+                    "description": $crate::read::prose(&[$($doc),*]),
+                    "oneOf": [$({ "const": $word, "description": $crate::read::prose(&[$($word_doc),*]) }),*],
+                })
+            }
+        }
+    };
+}
+
+pub(crate) use {foreign_words, inline_schema, key, need, step, table, words};
