@@ -4,7 +4,7 @@ use crate::plan::{Observe, Plan};
 use crate::queue::HopQueue;
 use crate::wifi::Air;
 use crate::wired::Wire;
-use crate::{Hop, NextEvent, Packet, cables, cell, line, trace, wifi};
+use crate::{Hop, NextEvent, Packet, cables, cell, trace, wifi};
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 
@@ -150,6 +150,4 @@ last_hops! {
     Cell: cell::Plan,
     /// A link to each station that plays a recorded trace.
     Trace: trace::Plan,
-    /// A link of fixed rate, delay and loss to each station.
-    Line: line::Plan,
 }
