@@ -118,16 +118,3 @@ fn access_points_on_channels_of_their_own_do_not_share_the_air() {
         assert!((0.45..0.58).contains(&share), "{shared:?}, {alone:?}");
     }
 }
-
-#[test]
-fn an_antenna_adds_its_gain_to_the_mean_snr() {
-    let station = |more: &str| format!("[[station]]\nname = \"a\"\nmcs = 7\nsnr = \"20 dB\"\n{more}");
-    let snr = |more: &str| match plan("standard = \"802.11ac\"", &station(more)).params().nodes[1].link.clone() {
-        Some(link) => match link.snr {
-            Snr::Trace(steps) => steps[0].1.0,
-            Snr::Distance { .. } => panic!("no distance was given"),
-        },
-        None => panic!("an SNR was given"),
-    };
-    assert_eq!((snr(""), snr("antenna-gain = \"3 dB\"\n")), (20.0, 23.0));
-}

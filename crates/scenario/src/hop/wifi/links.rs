@@ -59,25 +59,8 @@ pub(super) fn link(table: &WifiStation, loss: Option<PathLoss>, cx: &mut Context
         "distance" => metres(&table.distance, cx).and_then(|metres| at_distance(loss, vec![(Time::ZERO, metres)])),
         _ => over_time::steps(&table.walk.get()?, metres, cx).and_then(|walk| at_distance(loss, walk)),
     };
-    let gain = if table.antenna_gain.given {
-        let why = "a station's antenna; a dish is an access point's";
-        cx.within(&plain(&table.antenna_gain), (Decibels(0), Decibels(30_000)), show, why).map(db)?
-    } else {
-        Db(0.0)
-    };
     let fading = if table.fading.given { Some(fading(&table.fading.get()?, cx)?) } else { None };
-    Some(Some(Link { snr: stronger(snr?, gain), fading }))
-}
-
-/// The same conditions with another antenna.
-fn stronger(snr: Snr, gain: Db) -> Snr {
-    match snr {
-        Snr::Trace(steps) => Snr::Trace(steps.into_iter().map(|(at, snr)| (at, Db(snr.0 + gain.0))).collect()),
-        Snr::Distance { loss, walk } => {
-            let loss = PathLoss { power: Dbm(loss.power.0 + gain.0), ..loss };
-            Snr::Distance { loss, walk }
-        }
-    }
+    Some(Some(Link { snr: snr?, fading }))
 }
 
 /// The conditions that the table of a single link tells; `Some(None)` if it tells none.

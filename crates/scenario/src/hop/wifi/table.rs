@@ -178,8 +178,6 @@ table! {
         /// In place of `distance`, over time, at constant speed between points; CSV columns
         /// `at_s,distance_m`. Changes SNR, not who hears whom.
         optional walk: Trace<WalkPoint>,
-        /// Gain of its antenna, added to the mean SNR both ways. Default: 0 dB.
-        optional antenna_gain: Quantity<Decibels>,
         /// Mesh: its two coordinates.
         optional position: Vec<Quantity<Metres>>,
         /// Mesh with `capture`, in place of `position`: straight walk at constant speed between
