@@ -11,24 +11,20 @@
 
 #include <linux/types.h>
 
-/* Round trips of the rise; within which the first capacity comes; of ACKs for which a capacity holds, and until it holds no more. */
-#define RISE 3
-#define PATIENCE 2
-#define HOLDS 3
-#define FORGOTTEN 6
-#define LEAST_SEGMENTS 4
-/* Rounds that deliveries are remembered for. */
-#define ROUNDS 10
-/* Places for them: a power of two, so that the verifier sees that a place is one. */
+/* The law's parameters and constants. */
+#include "pbe_shared.h"
+
+/* Places for rounds: a power of two, so that the verifier sees that a place is one. */
 #define PLACES 16
-/* RTprop before the first sample. */
-#define SOME_RTT 100000
 #define SECOND 1000000
-/* How long an RTprop is probed for, and for how long it holds. */
-#define PROBE_RTT 200000
-#define RTT_HOLDS (10 * SECOND)
-/* Eight phases of a cycle: the first probes, the second drains. */
-#define PHASES 8
+
+/*
+ * Segments beyond two BDP while another place is the narrowest. The law has none; but a slow connection that delayed ACKs hold back
+ * would measure that, and stay as slow.
+ */
+#ifndef ALLOWANCE
+#define ALLOWANCE 0
+#endif
 
 /* The receiver tells nothing; it will; the rise; the cell is the narrowest place; another one is. */
 enum pbe_state { PLAIN, WAITING, START, WIRELESS, INTERNET };
@@ -102,18 +98,19 @@ struct path {
 	__u8 rtt_renewed;
 };
 
+/* Words of the parameters, which the agent writes. */
+#define PARAMS (sizeof(struct pbe_params) / sizeof(__u64))
+
 /* What the operator has set. */
-struct pbe_params {
-	__u64 most;
-	__u32 headroom;
-	/*
-	 * Segments beyond two BDP while another place is the narrowest. The law has none; but a slow connection that delayed ACKs hold back
-	 * would measure that, and stay as slow.
-	 */
-	__u32 allowance;
-	/* While another place is the narrowest, a probe that found an eighth more is followed by the next one. */
-	__u32 keep_probing;
-};
+static __always_inline struct pbe_params chosen(const volatile __u64 words[PARAMS])
+{
+	struct pbe_params params;
+	int i;
+
+	for (i = 0; i < PARAMS; i++)
+		((__u64 *)&params)[i] = words[i];
+	return params;
+}
 
 static __always_inline __u64 least(__u64 a, __u64 b)
 {
@@ -413,11 +410,11 @@ static __always_inline void pbe_refresh(struct pbe *pbe, const struct path *path
 	rate = most_of(rate, segments(path, 2));
 	pbe->rate = most_of(rate, 1);
 	if (pbe->state != INTERNET)
-		octets = pbe->rate * (path->rtt + (__u64)params->headroom) / SECOND + path->mss - 1;
+		octets = pbe->rate * (path->rtt + params->headroom) / SECOND + path->mss - 1;
 	else if (pbe->phase == PROBING_RTT)
 		octets = 0;
 	else
-		octets = 2 * bandwidth(pbe) * path->rtt / SECOND + (__u64)params->allowance * path->mss;
+		octets = 2 * bandwidth(pbe) * path->rtt / SECOND + (__u64)ALLOWANCE * path->mss;
 	window = most_of(least(octets / path->mss, 1 << 20), LEAST_SEGMENTS);
 	if (pbe->repairing && pbe->cwnd >= window)
 		pbe->repairing = 0;

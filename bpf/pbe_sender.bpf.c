@@ -11,25 +11,23 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
+/* Three bursts of two segments, as BBR has them beyond two BDP. */
+#define ALLOWANCE 6
+
 #include "bbr.h"
 #include "pbe_option.h"
 #include "pbe_law.h"
 
 /* An option with a number behind by no more than this was overtaken. */
 #define OVERTAKEN 4
-/* Three bursts of two segments, as BBR has them beyond two BDP. */
-#define ALLOWANCE 6
 #define TCP_CONGESTION 13
 
 /* The agent's network namespace. */
 const volatile __u64 netns = 0;
 /* What the congestion control is called. */
 const volatile char name[NAME_LEN] = "lasthop_pbe";
-/* No capacity above this one is believed, octets a second; what may be in flight beyond what fills the path, µs. */
-const volatile __u64 most = 250000000;
-const volatile __u32 headroom = 8000;
-/* A probe that found more is followed by the next one. */
-const volatile __u32 keep_probing = 1;
+/* The law's parameters. */
+const volatile __u64 words[PARAMS] = {};
 
 /* Connections with a peer that tells; options that were read; those that a later one had overtaken. */
 __u64 promised = 0;
@@ -117,21 +115,9 @@ static __always_inline void take_over(struct sock *sk, struct flow *flow)
 	flow->taken = 1;
 }
 
-static __always_inline struct pbe_params chosen(void)
-{
-	struct pbe_params params = {
-		.most = most,
-		.headroom = headroom,
-		.allowance = ALLOWANCE,
-		.keep_probing = keep_probing,
-	};
-
-	return params;
-}
-
 static __always_inline void decide(struct sock *sk, struct flow *flow, struct path *path)
 {
-	struct pbe_params params = chosen();
+	struct pbe_params params = chosen(words);
 
 	pbe_refresh(&flow->pbe, path, &params);
 	take_over(sk, flow);
@@ -177,7 +163,7 @@ void BPF_PROG(pbe_main, struct sock *sk, __u32 ack, int flag, const struct rate_
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct flow *flow = bpf_sk_storage_get(&flows, sk, NULL, 0);
 	__u32 round = bbr_of(sk)->rtt_cnt, stamp = bbr_of(sk)->min_rtt_stamp, limited = tp->app_limited;
-	struct pbe_params params = chosen();
+	struct pbe_params params = chosen(words);
 	struct path path = {};
 
 	if (!flow) {
@@ -229,7 +215,7 @@ void BPF_PROG(pbe_set_state, struct sock *sk, __u8 new_state)
 SEC("struct_ops")
 void BPF_PROG(pbe_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
-	struct pbe_params params = chosen();
+	struct pbe_params params = chosen(words);
 	struct flow *flow = bpf_sk_storage_get(&flows, sk, NULL, 0);
 	struct path path = {};
 

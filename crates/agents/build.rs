@@ -42,6 +42,9 @@ mod bpf {
             println!("cargo::rerun-if-changed={}", sources.join(source).display());
         }
         let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+        for law in lasthop_laws::ebpf::LAWS {
+            std::fs::write(out.join(format!("{}_shared.h", law.name)), law.header()).expect("cargo made the directory");
+        }
         let clang = clang().unwrap_or_else(|| panic!("no clang found: {WHAT_TO_INSTALL}"));
         let tests = Path::new(&env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("tests/bpf");
         for name in ["watch", "pbe_law"] {
@@ -55,7 +58,7 @@ mod bpf {
             let built = SkeletonBuilder::new()
                 .source(folder.join(format!("{name}.bpf.c")))
                 .clang(&clang)
-                .clang_args(include_paths().iter().map(String::as_str).chain(["-Wall", "-Werror", "-mcpu=v3"]))
+                .clang_args(include_paths(&out).iter().map(String::as_str).chain(["-Wall", "-Werror", "-mcpu=v3"]))
                 .build_and_generate(out.join(format!("{name}.skel.rs")));
             if let Err(error) = built {
                 panic!("{clang} could not build {name}.bpf.c: {error:#}\n{WHAT_TO_INSTALL}");
@@ -73,11 +76,13 @@ mod bpf {
         names.into_iter().find(|name| Command::new(name).arg("--version").output().is_ok_and(|o| o.status.success()))
     }
 
-    /// On Debian `asm/types.h` stands in a directory named after the architecture, which clang does not search when it
-    /// compiles for BPF.
-    fn include_paths() -> Vec<String> {
+    /// `generated` holds headers that the laws give. On Debian `asm/types.h` stands in a directory named after the architecture,
+    /// which clang does not search when it compiles for BPF.
+    fn include_paths(generated: &Path) -> Vec<String> {
         let arch = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
         let multiarch = format!("/usr/include/{arch}-linux-gnu");
-        if Path::new(&multiarch).is_dir() { vec![format!("-I{multiarch}")] } else { Vec::new() }
+        let mut paths = vec![format!("-I{}", generated.display())];
+        paths.extend(Path::new(&multiarch).is_dir().then(|| format!("-I{multiarch}")));
+        paths
     }
 }

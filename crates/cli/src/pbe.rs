@@ -88,14 +88,8 @@ pub fn pbe(args: &Args) -> anyhow::Result<ExitCode> {
 fn sender(args: &SenderArgs) -> anyhow::Result<ExitCode> {
     let stop = service::stop_on_signals()?;
     let law = lasthop_laws::pbe::Params::with(&args.law.0).map_err(|error| flag::of_law(error, Place::Sender))?;
-    let config = SenderConfig {
-        name: args.name.clone(),
-        most: law.most,
-        headroom: law.headroom,
-        keep_probing: law.keep_probing,
-        user: args.user.clone(),
-        ..SenderConfig::new(&args.cgroup)
-    };
+    let config =
+        SenderConfig { name: args.name.clone(), law, user: args.user.clone(), ..SenderConfig::new(&args.cgroup) };
     let sender = Sender::open(&config).map_err(wrong)?;
     let (name, cgroup) = (&args.name, args.cgroup.display());
     say!("pbe sender: programs of {cgroup} can choose {name}, as with iperf3 -C {name}")?;

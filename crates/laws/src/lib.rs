@@ -8,6 +8,7 @@ pub mod aggregation;
 pub mod airtime;
 pub mod atp;
 mod decision;
+pub mod ebpf;
 pub mod entry;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;

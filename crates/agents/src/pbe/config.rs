@@ -3,7 +3,7 @@
 use super::logs::Logs;
 use crate::service::{Error, Say};
 use lasthop_laws::Choice;
-use lasthop_units::{Rate, Span};
+use lasthop_laws::pbe::Params;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -19,12 +19,8 @@ pub struct SenderConfig {
     pub cgroup: PathBuf,
     /// What the congestion control is called: names are the whole kernel's, not a network namespace's.
     pub name: String,
-    /// No capacity above this one is believed.
-    pub most: Rate,
-    /// What may be in flight beyond what fills the path, as a time.
-    pub headroom: Span,
-    /// Where another place is the narrowest, a probe that found more is followed by the next one at once.
-    pub keep_probing: bool,
+    /// What is set of the law.
+    pub law: Params,
     /// Give up all privileges once everything is open.
     pub drop_privileges: bool,
     /// The user, by name or number, that the process becomes then; `None` to keep its own. Only with `drop_privileges`.
@@ -34,13 +30,10 @@ pub struct SenderConfig {
 impl SenderConfig {
     /// A sender for the programs of a cgroup, with the law's defaults.
     pub fn new(cgroup: impl Into<PathBuf>) -> SenderConfig {
-        let params = lasthop_laws::pbe::Params::default();
         SenderConfig {
             cgroup: cgroup.into(),
             name: NAME.to_owned(),
-            most: params.most,
-            headroom: params.headroom,
-            keep_probing: params.keep_probing,
+            law: Params::default(),
             drop_privileges: true,
             user: None,
         }
@@ -52,13 +45,7 @@ impl SenderConfig {
             let bound = "1 to 15 letters, digits, `_` or `-`";
             return Err(Error::Config { key: "name", got: self.name.clone(), bound });
         }
-        if self.most < Rate::from_mbit(1) {
-            return Err(Error::Config { key: "most", got: self.most.to_string(), bound: "at least 1 Mbit/s" });
-        }
-        if self.headroom > Span::from_millis(100) {
-            return Err(Error::Config { key: "headroom", got: self.headroom.to_string(), bound: "at most 100 ms" });
-        }
-        Ok(())
+        Ok(self.law.validate()?)
     }
 }
 
@@ -119,6 +106,7 @@ pub struct ReceiverSummary {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lasthop_units::{Rate, Span};
 
     #[test]
     fn what_cannot_be_is_refused_by_the_name_of_its_flag() {
@@ -129,9 +117,10 @@ mod tests {
             let said = refused(&SenderConfig { name: name.to_owned(), ..config.clone() }).expect(name);
             assert!(said.contains("name") && said.contains("1 to 15 letters"), "{said}");
         }
-        let said = refused(&SenderConfig { most: Rate::ZERO, ..config.clone() });
+        let with = |law| SenderConfig { law, ..config.clone() };
+        let said = refused(&with(Params { most: Rate::ZERO, ..Params::default() }));
         assert!(said.is_some_and(|said| said.contains("at least 1 Mbit/s")));
-        let said = refused(&SenderConfig { headroom: Span::from_secs(1), ..config });
+        let said = refused(&with(Params { headroom: Span::from_secs(1), ..Params::default() }));
         assert!(said.is_some_and(|said| said.contains("at most 100 ms")));
     }
 }

@@ -11,6 +11,7 @@ use crate::service::said::Captured;
 use crate::service::shared_memory::shared;
 use crate::service::skeleton::{room, skeleton};
 use crate::service::{Stop, bpf_links, cgroup, netns};
+use lasthop_laws::pbe::SHARED;
 use lasthop_units::Span;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{ErrorKind, Link};
@@ -47,9 +48,7 @@ impl Sender {
         let mut open = PbeSenderSkelBuilder::default().open(room()).map_err(failed)?;
         let constants = open.maps.rodata_data.as_deref_mut().expect("the programs have constants");
         constants.netns = netns::cookie()?;
-        constants.most = config.most.as_bps() / 8;
-        constants.headroom = u32::try_from(config.headroom.as_nanos() / 1000).unwrap_or(u32::MAX);
-        constants.keep_probing = u32::from(config.keep_probing);
+        constants.words.copy_from_slice(&SHARED.words(&config.law));
         write_name(&mut constants.name, &config.name);
         write_name(&mut open.struct_ops.pbe_mut().name, &config.name);
         let mut skeleton = open.load().map_err(failed)?;

@@ -10,7 +10,7 @@ enum event { CELL, ACK, IDLE, TIMEOUT };
 
 struct pbe pbe = {};
 struct path path = {};
-struct pbe_params params = {};
+__u64 words[PARAMS] = {};
 __u32 event = 0;
 /* What the cell has: octets a second, and flags of the option. */
 __u64 available = 0;
@@ -25,6 +25,8 @@ __u64 stands_for = 0;
 SEC("syscall")
 int step(void *ctx)
 {
+	struct pbe_params params = chosen(words);
+
 	switch (event) {
 	case CELL:
 		pbe_on_cell(&pbe, &path, available, fair, flags);

@@ -4,7 +4,7 @@
 #![cfg(feature = "bpf")]
 
 use crate::support::machine;
-use lasthop_laws::pbe::{Params, Pbe};
+use lasthop_laws::pbe::{Params, Pbe, SHARED};
 use lasthop_laws::tcp::Setup;
 use lasthop_laws::{SenderLaw as _, Why};
 use lasthop_signals::{Ack, CellCapacity, DeliverySample, Loss, Sent, Signal};
@@ -71,9 +71,7 @@ impl<'a> Pair<'a> {
     fn new(bpf: &'a mut PbeLawSkel<'static>, params: Params) -> Pair<'a> {
         let data = bpf.maps.bss_data.as_deref_mut().expect("memory");
         data.pbe = skeleton::types::pbe { initial: 10, ..skeleton::types::pbe::default() };
-        data.params.most = params.most.as_bps() / 8;
-        data.params.headroom = (params.headroom.as_nanos() / 1000) as u32;
-        data.params.keep_probing = u32::from(params.keep_probing);
+        data.words.copy_from_slice(&SHARED.words(&params));
         let rust = Pbe::new(params, Setup::new(Bytes::new(MSS), Seed(1).stream("parity")));
         let now = Time::ZERO + Span::from_secs(1);
         let mut pair = Pair {

@@ -25,7 +25,7 @@ const FOUND: f64 = 1.125;
 const LEAST_AFTER_PROBE: f64 = 0.75;
 const CWND: f64 = 2.0;
 /// How long an RTprop is probed for.
-const PROBE_RTT: Span = Span::from_millis(200);
+pub(super) const PROBE_RTT: Span = Span::from_millis(200);
 
 /// The sender's state.
 #[derive(Clone, Debug)]

@@ -31,7 +31,7 @@ pub use align::{Align, Own, Unfound};
 pub use meter::{Cell, CellSnapshot, Class, Meter, Terminal, Totals};
 pub use overhead::HEADERS;
 pub use receiver::Receiver;
-pub use sender::Pbe;
+pub use sender::{Pbe, SHARED};
 
 use crate::{Entry, Parameters, Place, Transport, params, words};
 use lasthop_units::{Rate, Span};
@@ -56,7 +56,7 @@ pub const RECEIVER: Entry = Entry::receiver(
 );
 
 /// The parameters that senders look at, by their keys; the others are receivers'.
-pub const OF_SENDERS: [&str; 3] = ["headroom", "keep-probing", "most"];
+pub const OF_SENDERS: &[&str] = &["headroom", "keep-probing", "most"];
 
 /// Rounds that deliveries are remembered for.
 const ROUNDS: u64 = 10;

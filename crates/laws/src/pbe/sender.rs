@@ -29,13 +29,15 @@
 //!   Start, Wireless, Internet -> Plain     nothing told for six RTprop of ACKs, or that nothing is known any more
 //! ```
 
-use super::cellular::{Cellular, Known};
-use super::{LEAST_SEGMENTS, Params, ROUNDS};
+use super::cellular::{Cellular, Known, PROBE_RTT};
+use super::{LEAST_SEGMENTS, OF_SENDERS, Params, ROUNDS};
+use crate::ebpf::Shared;
+use crate::tcp::bbr::cycle::PHASES;
 use crate::tcp::bbr::filter::MaxFilter;
-use crate::tcp::bbr::min_rtt::MinRtt;
+use crate::tcp::bbr::min_rtt::{MinRtt, WINDOW};
 use crate::tcp::bbr::rounds::Rounds;
 use crate::tcp::{Bbr, Setup};
-use crate::{Bounds, Decision, SenderLaw, Why};
+use crate::{Bounds, Decision, Parameters as _, SenderLaw, Why};
 use lasthop_signals::{Ack, CellCapacity, Sent, Signal};
 use lasthop_units::{Bytes, Rate, Span, Stream, Time};
 
@@ -50,6 +52,25 @@ const FORGOTTEN: u64 = 6;
 const SOME_RTT: Span = Span::from_millis(100);
 /// The start looks at the clock so often in a round trip.
 const STEPS: u64 = 32;
+
+/// What the sender's eBPF program shares with the law. Its times are microseconds.
+pub const SHARED: Shared = Shared {
+    name: "pbe",
+    table: Params::TABLE,
+    keys: OF_SENDERS,
+    constants: &[
+        ("RISE", RISE),
+        ("PATIENCE", PATIENCE),
+        ("HOLDS", HOLDS),
+        ("FORGOTTEN", FORGOTTEN),
+        ("LEAST_SEGMENTS", LEAST_SEGMENTS),
+        ("ROUNDS", ROUNDS),
+        ("PHASES", PHASES as u64),
+        ("SOME_RTT", SOME_RTT.as_nanos() / 1000),
+        ("PROBE_RTT", PROBE_RTT.as_nanos() / 1000),
+        ("RTT_HOLDS", WINDOW.as_nanos() / 1000),
+    ],
+};
 
 /// The law of one sender.
 #[derive(Clone, Debug)]

@@ -7,7 +7,9 @@
 use lasthop_units::{Bytes, Span, Stream, Time};
 use rand::Rng;
 
-const GAINS: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+/// Phases of a cycle.
+pub(crate) const PHASES: usize = 8;
+const GAINS: [f64; PHASES] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 
 /// Where in the cycle a flow is.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,9 +21,9 @@ pub(crate) struct Cycle {
 impl Cycle {
     /// Begins anywhere but at the phase that drains, so that flows do not probe together.
     pub(crate) fn enter(&mut self, now: Time, random: &mut Stream) {
-        let others = (GAINS.len() - 1) as u64;
+        let others = (PHASES - 1) as u64;
         let back = usize::try_from(random.next_u64() % others).expect("less than 7");
-        self.phase = GAINS.len() - 1 - back;
+        self.phase = PHASES - 1 - back;
         self.advance(now);
     }
 
@@ -31,7 +33,7 @@ impl Cycle {
     }
 
     fn advance(&mut self, now: Time) {
-        self.phase = (self.phase + 1) % GAINS.len();
+        self.phase = (self.phase + 1) % PHASES;
         self.began = now;
     }
 

@@ -5,7 +5,8 @@
 
 use lasthop_units::{Span, Time};
 
-const WINDOW: Span = Span::from_secs(10);
+/// How long an estimate holds.
+pub(crate) const WINDOW: Span = Span::from_secs(10);
 
 /// The filter.
 #[derive(Clone, Copy, Debug, Default)]
