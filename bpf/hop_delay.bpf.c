@@ -24,6 +24,9 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
+/* The law's constants: an interface that has sent nothing for IDLE has rested. */
+#include "hop_delay_shared.h"
+
 #define HOPS 16
 #define PACKETS 16384
 #define TRAINS 64
@@ -33,8 +36,6 @@
 /* A packet that found credit lowers T by a 512th: some hundreds of them come before senders have heard that T has fallen. */
 #define CREDIT_SHIFT 9
 #define NS_PER_S 1000000000ull
-/* An interface that has sent nothing for so long has rested. */
-#define IDLE NS_PER_S
 /* Segments of a packet that was queued before: lost track of. */
 #define FORGOTTEN (2 * NS_PER_S)
 

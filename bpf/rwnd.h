@@ -9,9 +9,10 @@
 
 #include <linux/types.h>
 
-/* Bins of a ring of minima, each 2^31 ns long. */
-#define RWND_BINS 5
+/* The law's constants. */
+#include "rwnd_shared.h"
 
+/* Of a ring of RWND_BINS minima, each 2^31 ns long. */
 struct rwnd_bin {
 	__u32 epoch; /* now >> 31, plus one; 0 = empty */
 	__u32 min_ns;
@@ -93,10 +94,8 @@ struct rwnd_entry {
 	struct rwnd_flow flow;
 };
 
-/* Ways of a set: as many as leave its size a power of two, so that no set straddles a page. */
-#define RWND_WAYS 7
-
 /*
+ * A set has as many ways (RWND_WAYS) as leave its size a power of two, so that no set straddles a page.
  * A flow stands in any way of the one set that its key hashes to. The tag says whether a way is taken, and most likely
  * by which flow; the key says so for certain. Ways are taken and cleared by the holder of the lock (1), which nobody
  * waits for.

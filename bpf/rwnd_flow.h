@@ -18,12 +18,6 @@
 #define RST 0x04
 #define ACK 0x10
 
-#define MAX_SHIFT 14
-#define DEFAULT_MSS 536
-#define MIN_MSS 88
-#define TIMESTAMPS_LEN 12
-#define EPOCH_SHIFT 31
-
 #define inline_ static inline __attribute__((always_inline))
 /*
  * Out of line: rare, so that common packets need not drag its instructions along, and global, so that the verifier

@@ -42,7 +42,7 @@ mod bpf {
             println!("cargo::rerun-if-changed={}", sources.join(source).display());
         }
         let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
-        for law in lasthop_laws::ebpf::LAWS {
+        for law in lasthop_laws::SHARED {
             std::fs::write(out.join(format!("{}_shared.h", law.name)), law.header()).expect("cargo made the directory");
         }
         let clang = clang().unwrap_or_else(|| panic!("no clang found: {WHAT_TO_INSTALL}"));

@@ -5,9 +5,6 @@
 
 use crate::param::{Kind, Param, Parameters, Value};
 
-/// Every law that has a program.
-pub const LAWS: &[&Shared] = &[&crate::pbe::SHARED];
-
 /// What a law shares with its program.
 #[derive(Clone, Copy, Debug)]
 pub struct Shared {
@@ -32,7 +29,7 @@ impl Shared {
         self.params().filter_map(|param| Some(word(param.kind, law.get(param.key)?))).collect()
     }
 
-    /// The header for the program: the constants, and a struct with a field for each parameter.
+    /// The header for the program: the constants, and a struct with a field for each parameter, if there are any.
     pub fn header(&self) -> String {
         let (name, guard) = (self.name, self.name.to_uppercase());
         let define = |(constant, value): &(&str, u64)| format!("#define {constant} {value}\n");
@@ -42,11 +39,12 @@ impl Shared {
         };
         let (constants, fields) = (self.constants.iter().map(define), self.params().map(field));
         let (constants, fields) = (constants.collect::<String>(), fields.collect::<String>());
+        let params = if fields.is_empty() { fields } else { format!("\nstruct {name}_params {{\n{fields}}};\n") };
         format!(
             "/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */\n\
              /* Generated from the declaration of the law in crates/laws. */\n\
              #ifndef LASTHOP_{guard}_SHARED_H\n#define LASTHOP_{guard}_SHARED_H\n\n#include <linux/types.h>\n\n\
-             {constants}\nstruct {name}_params {{\n{fields}}};\n\n#endif\n"
+             {constants}{params}\n#endif\n"
         )
     }
 }

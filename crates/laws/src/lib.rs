@@ -48,6 +48,9 @@ pub const LAWS: &[Entry] = &[
     pbe::RECEIVER,
 ];
 
+/// What laws share with eBPF programs that decide as they do: one line a law.
+pub const SHARED: &[ebpf::Shared] = &[atp::SHARED, oal::rwnd::SHARED, pbe::SHARED];
+
 /// Decides for one flow, at its sender. A law can be copied with everything that it has learned, so that a run can be
 /// forked: any type that is [`Clone`] is.
 pub trait SenderLaw: DynClone + Send {

@@ -8,6 +8,7 @@
 //!             Packets to a group, which nobody acknowledges, count for nothing.
 //! Validity:   completions in order of time.     Checked by: tests::*
 
+use crate::ebpf::Shared;
 use lasthop_signals::NodeDelay;
 use lasthop_units::{Span, Time};
 
@@ -17,6 +18,9 @@ const KEPT: f64 = 0.75;
 const OWN_CONTENTION: u64 = 3;
 /// A node that has sent nothing for so long is idle.
 const IDLE: Span = Span::from_secs(1);
+
+/// What the eBPF program that measures shares with the averages. Its times are nanoseconds.
+pub const SHARED: Shared = Shared { name: "hop_delay", table: &[], keys: &[], constants: &[("IDLE", IDLE.as_nanos())] };
 
 /// The averages of one node.
 #[derive(Clone, Copy, PartialEq, Debug)]

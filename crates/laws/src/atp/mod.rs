@@ -8,7 +8,7 @@ mod hop_delay;
 mod rate;
 
 pub use average::Average;
-pub use hop_delay::HopDelay;
+pub use hop_delay::{HopDelay, SHARED};
 pub use rate::Rate;
 
 use crate::{Entry, Parameters, Place, Transport, params, words};

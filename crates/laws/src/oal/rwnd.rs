@@ -44,7 +44,7 @@ mod tests;
 pub mod ways;
 
 pub use halves::{BINS, Bin, Half};
-pub use state::Flow;
+pub use state::{Flow, SHARED};
 pub use table::Rewriter;
 
 use lasthop_units::Time;

@@ -12,7 +12,7 @@ use lasthop_units::{Span, Time};
 /// Bins in the ring.
 pub const BINS: usize = 5;
 /// A bin is `2^31` ns long: an epoch is a shift away from a time.
-const EPOCH_SHIFT: u32 = 31;
+pub(super) const EPOCH_SHIFT: u32 = 31;
 
 /// Minima of the newest bins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -1,6 +1,8 @@
 //! What is known of one flow, and what of it is told.
 
-use super::Half;
+use super::halves::{BINS, EPOCH_SHIFT, Half};
+use super::ways::WAYS;
+use crate::ebpf::Shared;
 use lasthop_signals::{FlowId, FlowReport, Node};
 use lasthop_units::{Bytes, Span, Time};
 use lasthop_wire::tcp::{Flags, TcpHeader};
@@ -287,6 +289,22 @@ const DEFAULT_MSS: u16 = 536;
 const MIN_MSS: u32 = 88;
 /// Octets of every segment that timestamps take, with padding (RFC 7323, appendix A).
 const TIMESTAMPS_LEN: u32 = 12;
+
+/// What the eBPF program shares with the rewriter.
+pub const SHARED: Shared = Shared {
+    name: "rwnd",
+    table: &[],
+    keys: &[],
+    constants: &[
+        ("RWND_BINS", BINS as u64),
+        ("EPOCH_SHIFT", EPOCH_SHIFT as u64),
+        ("RWND_WAYS", WAYS as u64),
+        ("MAX_SHIFT", MAX_SHIFT as u64),
+        ("DEFAULT_MSS", DEFAULT_MSS as u64),
+        ("MIN_MSS", MIN_MSS as u64),
+        ("TIMESTAMPS_LEN", TIMESTAMPS_LEN as u64),
+    ],
+};
 
 const _: () = {
     use std::mem::{offset_of, size_of};
