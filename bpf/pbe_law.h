@@ -327,7 +327,7 @@ static __always_inline void pbe_on_ack(struct pbe *pbe, const struct path *path,
 	missed = (path->now - pbe->silent_since) / path->rtt;
 	pbe->missed = least(missed, FORGOTTEN);
 	if (pbe->state == WAITING && !pbe->until)
-		pbe->until = path->now + params->patience * path->rtt;
+		pbe->until = path->now + PATIENCE * (__u64)path->rtt;
 	if (pbe->state == INTERNET)
 		on_ack_elsewhere(pbe, path, params, expired);
 	if (pbe->state > WAITING && pbe->missed >= FORGOTTEN)

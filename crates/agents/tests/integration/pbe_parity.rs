@@ -311,7 +311,6 @@ fn random_histories_have_the_same_decisions() {
             most: Rate::from_mbit([2000, 50][history % 2]),
             headroom: Span::from_millis([8, 0, 20][history % 3]),
             keep_probing: history % 4 < 2,
-            patience: [2, 1, 5][history % 3],
             ..Params::default()
         };
         let mut pair = Pair::new(&mut bpf, params);

@@ -56,7 +56,7 @@ pub const RECEIVER: Entry = Entry::receiver(
 );
 
 /// The parameters that senders look at, by their keys; the others are receivers'.
-pub const OF_SENDERS: &[&str] = &["headroom", "keep-probing", "most", "patience"];
+pub const OF_SENDERS: &[&str] = &["headroom", "keep-probing", "most"];
 
 /// Rounds that deliveries are remembered for.
 const ROUNDS: u64 = 10;
@@ -91,8 +91,6 @@ params! {
         headroom: Span = "8 ms", |p| p.headroom <= Span::from_millis(100) => "at most 100 ms";
         /// Largest capacity that is believed (3GPP TS 36.306, category 20).
         most: Rate = "2 Gbit/s", |p| p.most >= Rate::from_mbit(1) => "at least 1 Mbit/s";
-        /// Round trips within which the first capacity has to come.
-        patience: u64 = "2", |p| (1..=10).contains(&p.patience) => "from 1 to 10";
     }
 }
 

@@ -43,6 +43,8 @@ use lasthop_units::{Bytes, Rate, Span, Stream, Time};
 
 /// Round trips of the rise.
 const RISE: u64 = 3;
+/// Round trips within which the first capacity comes.
+const PATIENCE: u64 = 2;
 /// Round trips of ACKs without a capacity for which the last one holds, and until it holds no more.
 const HOLDS: u64 = 3;
 const FORGOTTEN: u64 = 6;
@@ -58,6 +60,7 @@ pub const SHARED: Shared = Shared {
     keys: OF_SENDERS,
     constants: &[
         ("RISE", RISE),
+        ("PATIENCE", PATIENCE),
         ("HOLDS", HOLDS),
         ("FORGOTTEN", FORGOTTEN),
         ("LEAST_SEGMENTS", LEAST_SEGMENTS),
@@ -249,7 +252,7 @@ impl Pbe {
         let since = *self.silent_since.get_or_insert(now);
         self.missed = now.since(since).as_nanos() / min_rtt.as_nanos();
         match &mut self.state {
-            State::Waiting { until: until @ None } => *until = Some(now + min_rtt * self.params.patience),
+            State::Waiting { until: until @ None } => *until = Some(now + min_rtt * PATIENCE),
             State::Internet(cellular) => {
                 let known = Known { ack, min_rtt, round, round_began, expired };
                 cellular.on_ack(now, &known, &mut self.random);
