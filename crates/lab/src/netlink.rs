@@ -3,9 +3,8 @@
 //! Every function acts on the network namespace of the calling thread; see `Namespace::within`.
 
 use crate::error::{Doing, Result};
-use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
-};
+use lasthop_system::netlink;
+use netlink_packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_REPLACE};
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
 use netlink_packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState};
@@ -13,11 +12,7 @@ use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
-use socket2::{Domain, Protocol, Socket, Type};
-use std::io;
-use std::io::Read;
 use std::net::IpAddr;
-use std::time::Duration;
 
 /// What a lab interface looks like.
 #[derive(Clone, Copy, Debug)]
@@ -32,21 +27,12 @@ pub struct LinkSettings {
 
 /// A channel to the kernel's network configuration.
 #[derive(Debug)]
-pub struct Netlink {
-    socket: Socket,
-    sequence: u32,
-}
+pub struct Netlink(netlink::Netlink);
 
 impl Netlink {
     /// Opens a channel into the calling thread's namespace.
     pub fn open() -> Result<Netlink> {
-        let open = || {
-            let socket =
-                Socket::new(Domain::from(libc::AF_NETLINK), Type::RAW, Some(Protocol::from(libc::NETLINK_ROUTE)))?;
-            socket.set_read_timeout(Some(Duration::from_secs(5)))?;
-            Ok::<_, io::Error>(socket)
-        };
-        Ok(Netlink { socket: open().doing(|| "opening rtnetlink".into())?, sequence: 0 })
+        Ok(Netlink(netlink::Netlink::open(libc::NETLINK_ROUTE).doing(|| "opening rtnetlink".into())?))
     }
 
     /// Gives interface `index` its settings.
@@ -128,33 +114,7 @@ impl Netlink {
 
     /// Sends one request and waits for the kernel's answer to it.
     fn ask(&mut self, message: RouteNetlinkMessage, flags: u16, what: impl FnOnce() -> String) -> Result<()> {
-        self.exchange(message, flags).doing(what)
-    }
-
-    fn exchange(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
-        self.sequence += 1;
-        let mut header = NetlinkHeader::default();
-        header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
-        header.sequence_number = self.sequence;
-        let mut request = NetlinkMessage::new(header, NetlinkPayload::from(message));
-        request.finalize();
-        let mut bytes = vec![0; request.buffer_len()];
-        request.serialize(&mut bytes);
-        self.socket.send(&bytes)?;
-
-        let mut answer = [0; 8192];
-        loop {
-            let len = (&self.socket).read(&mut answer)?;
-            let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer[..len])
-                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
-            if answer.header.sequence_number != self.sequence {
-                continue;
-            }
-            return match answer.payload {
-                NetlinkPayload::Error(error) if error.code.is_some() => Err(error.to_io()),
-                _ => Ok(()),
-            };
-        }
+        self.0.ask(message, NLM_F_ACK | flags, |_| {}).doing(what)
     }
 }
 

@@ -14,8 +14,8 @@
 //! tc filters in hardware (flower with `skip_sw`, `act_ct`) are not looked for.
 
 use super::Error;
-use crate::service::netlink::{Netlink, Raw, next};
 use crate::service::{self, fraglist};
+use lasthop_system::netlink::{Netlink, Raw, next};
 use netlink_packet_core::{NLM_F_DUMP, NlaBuffer, NlasIterator, parse_string, parse_u32_be};
 use std::fmt;
 use std::io;

@@ -6,18 +6,18 @@
 use super::Error;
 use super::offload::{self, Flowtable};
 use crate::service::system;
-use nix::errno::Errno;
+use lasthop_system::netlink::Netlink;
 use nix::sys::socket::sockopt::{RcvBuf, RcvBufForce};
-use nix::sys::socket::{
-    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, setsockopt, socket,
-};
-use std::os::fd::{AsRawFd, OwnedFd};
+use nix::sys::socket::{NetlinkAddr, bind, setsockopt};
+use std::cell::RefCell;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
 
 /// A subscription to nf_tables' events.
 pub(super) struct OffloadMonitor {
     iface: String,
     /// `None` where the kernel has no nfnetlink, and so no flow tables.
-    events: Option<OwnedFd>,
+    events: Option<RefCell<Netlink>>,
 }
 
 /// `NFNLGRP_NFTABLES` of `linux/netfilter/nfnetlink.h`, as a bit.
@@ -29,9 +29,9 @@ impl OffloadMonitor {
     /// From now on nothing is missed. Needs `CAP_NET_ADMIN`.
     pub(super) fn open(iface: &str) -> Result<OffloadMonitor, Error> {
         let events = match subscribe() {
-            Ok(fd) => Some(fd),
-            Err(Errno::EPROTONOSUPPORT | Errno::EAFNOSUPPORT) => None,
-            Err(errno) => return Err(offload::refusal("events of nf_tables")(errno.into()).into()),
+            Ok(events) => Some(RefCell::new(events)),
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EPROTONOSUPPORT | libc::EAFNOSUPPORT)) => None,
+            Err(error) => return Err(offload::refusal("events of nf_tables")(error).into()),
         };
         Ok(OffloadMonitor { iface: iface.to_owned(), events })
     }
@@ -42,15 +42,15 @@ impl OffloadMonitor {
     /// [`Error::Offloaded`]; [`Error::Service`] if events were lost and this process may not list the tables itself.
     pub(super) fn look(&self) -> Result<(), Error> {
         let mut tables = Vec::new();
-        match self.events.as_ref().map_or(Ok(()), |events| drain(events, &mut tables)) {
+        match self.events.as_ref().map_or(Ok(()), |events| drain(&mut events.borrow_mut(), &mut tables)) {
             Ok(()) => offload::refuse(&offload::among(Some(&self.iface), tables)),
             // Some were lost, so all are asked for; that takes a privilege which may be gone.
-            Err(Errno::ENOBUFS) => match offload::find(Some(&self.iface)) {
+            Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => match offload::find(Some(&self.iface)) {
                 Ok(found) => offload::refuse(&found),
                 Err(_) => {
                     let what = "events of nf_tables came faster than they were read, and a flow table may be among them: \
                                 start the agent again";
-                    Err(system(what)(Errno::ENOBUFS).into())
+                    Err(system(what)(error).into())
                 }
             },
             Err(other) => Err(system("events of nf_tables")(other).into()),
@@ -58,29 +58,25 @@ impl OffloadMonitor {
     }
 }
 
-fn subscribe() -> nix::Result<OwnedFd> {
-    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-    let fd = socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkNetFilter)?;
+fn subscribe() -> io::Result<Netlink> {
+    let events = Netlink::open(libc::NETLINK_NETFILTER)?;
     // Beyond the system's limit only with a privilege; with less, events are lost earlier, and that is noticed.
-    if setsockopt(&fd, RcvBufForce, &RECEIVE_BUFFER).is_err() {
-        setsockopt(&fd, RcvBuf, &RECEIVE_BUFFER)?;
+    if setsockopt(&events, RcvBufForce, &RECEIVE_BUFFER).is_err() {
+        setsockopt(&events, RcvBuf, &RECEIVE_BUFFER)?;
     }
-    bind(fd.as_raw_fd(), &NetlinkAddr::new(0, NFTABLES_GROUP))?;
-    Ok(fd)
+    bind(events.as_fd().as_raw_fd(), &NetlinkAddr::new(0, NFTABLES_GROUP))?;
+    Ok(events)
 }
 
 /// Events read in one look: some milliseconds of work. What remains is read at the next one, or lost, which is noticed.
 const BUDGET: usize = 4096;
 
 /// What has come.
-fn drain(events: &OwnedFd, tables: &mut Vec<Flowtable>) -> nix::Result<()> {
-    let mut buffer = vec![0; 65_536];
+fn drain(events: &mut Netlink, tables: &mut Vec<Flowtable>) -> io::Result<()> {
     for _ in 0..BUDGET {
-        match recv(events.as_raw_fd(), &mut buffer, MsgFlags::empty()) {
-            Ok(len) => offload::take(&buffer[..len], tables),
-            Err(Errno::EAGAIN) => return Ok(()),
-            Err(Errno::EINTR) => {}
-            Err(other) => return Err(other),
+        match events.poll()? {
+            Some(datagram) => offload::take(datagram, tables),
+            None => break,
         }
     }
     Ok(())
@@ -91,13 +87,14 @@ mod tests {
     use super::super::offload::tests::told;
     use super::*;
     use crate::service::privileges;
-    use nix::sys::socket::{send, socketpair};
+    use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, send, socketpair};
 
     #[test]
     fn a_flow_table_that_is_loaded_later_ends_it_and_others_do_not() {
         let (kernel, events) =
             socketpair(AddressFamily::Unix, SockType::Datagram, None, SockFlag::SOCK_NONBLOCK).expect("a pair");
-        let offload_monitor = OffloadMonitor { iface: "lo".to_owned(), events: Some(events) };
+        let events = Some(RefCell::new(Netlink::of(events)));
+        let offload_monitor = OffloadMonitor { iface: "lo".to_owned(), events };
         let tell = |bytes: &[u8]| send(kernel.as_raw_fd(), bytes, MsgFlags::empty()).expect("room for it");
         offload_monitor.look().expect("nothing has come");
         tell(&told(1, "fw4", "soft", 0));

@@ -5,30 +5,20 @@
 
 use super::error::Error;
 use crate::service::system;
+use lasthop_system::netlink::Netlink;
 use lasthop_wire::sock_diag::{Answer, Family, Messages, Socket, States, request};
 use nix::errno::Errno;
-use nix::sys::socket::{
-    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, recvfrom, sendto, setsockopt, socket,
-    sockopt,
-};
-use nix::sys::time::{TimeVal, TimeValLike};
-use std::os::fd::{AsRawFd, OwnedFd};
 
 /// A channel to the kernel's list of sockets, of the network namespace in which it was opened.
 #[derive(Debug)]
 pub struct Sockets {
-    channel: OwnedFd,
+    netlink: Netlink,
     sequence: u32,
-    datagram: Vec<u8>,
     found: Vec<Socket>,
 }
 
 /// How often a list is asked for that was interrupted or lost.
 const ATTEMPTS: usize = 4;
-/// Room for a datagram. The kernel fills up to 32 KiB at once.
-const ROOM: usize = 65_536;
-/// The kernel answers at once; a wait that is this long is a fault.
-const PATIENCE_S: i64 = 5;
 
 /// How the answer to one question ended.
 enum End {
@@ -45,13 +35,8 @@ impl Sockets {
     /// # Errors
     /// [`Error::Service`].
     pub fn open() -> Result<Sockets, Error> {
-        let kind = (SockType::Datagram, SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkSockDiag);
-        let channel = socket(AddressFamily::Netlink, kind.0, kind.1, kind.2)
-            .and_then(|channel| {
-                setsockopt(&channel, sockopt::ReceiveTimeout, &TimeVal::seconds(PATIENCE_S)).map(|()| channel)
-            })
-            .map_err(system("a netlink socket"))?;
-        Ok(Sockets { channel, sequence: 0, datagram: vec![0; ROOM], found: Vec::new() })
+        let netlink = Netlink::open(libc::NETLINK_SOCK_DIAG).map_err(system("a netlink socket"))?;
+        Ok(Sockets { netlink, sequence: 0, found: Vec::new() })
     }
 
     /// Every TCP socket, IPv4 and IPv6, in one of these states. [`States::CONNECTED`] are connections that are not over.
@@ -77,8 +62,7 @@ impl Sockets {
             self.found.truncate(before);
             self.sequence = self.sequence.wrapping_add(1);
             let question = request(family, states, self.sequence);
-            sendto(self.channel.as_raw_fd(), &question, &NetlinkAddr::new(0, 0), MsgFlags::empty())
-                .map_err(system("asking for TCP sockets"))?;
+            self.netlink.write(&question).map_err(system("asking for TCP sockets"))?;
             match self.answer()? {
                 End::Whole => return Ok(()),
                 End::Interrupted if attempt == ATTEMPTS => return Ok(()),
@@ -92,15 +76,11 @@ impl Sockets {
     fn answer(&mut self) -> Result<End, Error> {
         let mut interrupted = false;
         loop {
-            let len = match recvfrom::<NetlinkAddr>(self.channel.as_raw_fd(), &mut self.datagram) {
-                // Only the kernel has number 0.
-                Ok((_, Some(from))) if from.pid() != 0 => continue,
-                Ok((len, _)) => len,
-                Err(Errno::EINTR) => continue,
-                Err(Errno::ENOBUFS) => return Ok(End::Lost),
-                Err(error) => return Err(system("the list of TCP sockets")(error).into()),
+            let datagram = match self.netlink.receive() {
+                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => return Ok(End::Lost),
+                read => read.map_err(system("the list of TCP sockets"))?,
             };
-            for message in Messages::new(&self.datagram[..len]) {
+            for message in Messages::new(datagram) {
                 let message = message.map_err(Error::Answer)?;
                 // What is left of an answer that was given up.
                 if message.sequence != self.sequence {
@@ -125,6 +105,7 @@ mod tests {
     use lasthop_wire::tcp_info::{CaState, TcpState};
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsRawFd;
 
     fn pair(address: &str) -> (TcpStream, TcpStream) {
         let listener = TcpListener::bind(address).expect("loopback");

@@ -1,7 +1,7 @@
 //! Routes in the kernel's main table, over rtnetlink(7).
 
-use crate::service::netlink::Netlink;
 use lasthop_routing::olsr::Routes;
+use lasthop_system::netlink::Netlink;
 use netlink_packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REPLACE};
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,

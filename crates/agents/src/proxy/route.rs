@@ -1,6 +1,6 @@
 //! Where packets to an address go, as the kernel would route them (`RTM_GETROUTE` of rtnetlink(7)).
 
-use crate::service::netlink::{Netlink, invalid};
+use lasthop_system::netlink::{Netlink, invalid};
 use netlink_packet_core::NLM_F_ACK;
 use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteType};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};

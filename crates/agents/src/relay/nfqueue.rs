@@ -2,10 +2,11 @@
 //!
 //! By hand, since the crates there are either need a C library or do not show their socket, without which nobody can wait for packets and for the end.
 
-use nix::errno::Errno;
-use nix::sys::socket::{AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, recv, sendto, socket};
+use lasthop_system::netlink::{Netlink, Raw};
+use lasthop_wire::nla::{Attributes, push};
+use netlink_packet_core::NLM_F_ACK;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// `NFNL_SUBSYS_QUEUE`, and its messages.
 const SUBSYSTEM: u16 = 3;
@@ -25,8 +26,6 @@ const FAIL_OPEN: u32 = 1;
 const PACKET_HDR: u16 = 1;
 const VERDICT_HDR: u16 = 2;
 const PAYLOAD: u16 = 10;
-/// Flags in an attribute's type: nested, network order.
-const TYPE: u16 = 0x3fff;
 
 /// `NF_DROP` and `NF_ACCEPT`.
 const DROP: u32 = 0;
@@ -36,17 +35,13 @@ const ACCEPT: u32 = 1;
 const HEADER_LEN: usize = 16;
 const GENERIC_LEN: usize = 4;
 
-/// The longest packet, and what stands around it.
-const BUFFER_LEN: usize = 65_536 + 4096;
 /// Packets that wait for the handler, at most: what comes then passes.
 const MOST_WAITING: u32 = 256;
 
 /// A queue that is this process's.
 pub(super) struct Queue {
-    fd: OwnedFd,
+    netlink: Netlink,
     number: u16,
-    buffer: Vec<u8>,
-    out: Vec<u8>,
 }
 
 /// A packet that is held.
@@ -64,9 +59,7 @@ impl Queue {
     pub(super) fn open(numbers: impl IntoIterator<Item = u16>) -> io::Result<Queue> {
         let mut failed = io::Error::from(io::ErrorKind::AddrInUse);
         for number in numbers {
-            let flags = SockFlag::SOCK_CLOEXEC;
-            let fd = socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkNetFilter)?;
-            let mut queue = Queue { fd, number, buffer: vec![0; BUFFER_LEN], out: Vec::new() };
+            let mut queue = Queue { netlink: Netlink::open(libc::NETLINK_NETFILTER)?, number };
             match queue.bind() {
                 Ok(()) => return Ok(queue),
                 Err(error) => failed = error,
@@ -96,14 +89,14 @@ impl Queue {
     /// The kernel's.
     pub(super) fn take(&mut self) -> io::Result<Option<Held>> {
         loop {
-            let len = match recv(self.fd.as_raw_fd(), &mut self.buffer, MsgFlags::MSG_DONTWAIT) {
+            let message = match self.netlink.poll() {
                 // Packets that found no room in the socket have passed.
-                Err(Errno::ENOBUFS | Errno::EINTR) => continue,
-                Err(Errno::EAGAIN) => return Ok(None),
-                other => other?,
+                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => continue,
+                Ok(None) => return Ok(None),
+                Ok(Some(message)) => message,
+                Err(error) => return Err(error),
             };
             // Each packet comes in a message of its own.
-            let message = self.buffer.get(..len).unwrap_or_default();
             if let Some(held) = header(message).filter(|(kind, _)| *kind == PACKET).and_then(|(_, body)| held(body)) {
                 return Ok(Some(held));
             }
@@ -117,7 +110,7 @@ impl Queue {
     pub(super) fn pass(&mut self, held: &Held, changed: bool) -> io::Result<()> {
         let verdict = verdict(ACCEPT, held);
         let (verdict, payload) = ((VERDICT_HDR, &verdict[..]), (PAYLOAD, &held.packet[..]));
-        if changed { self.send(VERDICT, 0, &[verdict, payload]) } else { self.send(VERDICT, 0, &[verdict]) }
+        if changed { self.send(&[verdict, payload]) } else { self.send(&[verdict]) }
     }
 
     /// Drops a packet.
@@ -125,51 +118,32 @@ impl Queue {
     /// # Errors
     /// The kernel's.
     pub(super) fn drop(&mut self, held: &Held) -> io::Result<()> {
-        self.send(VERDICT, 0, &[(VERDICT_HDR, &verdict(DROP, held)[..])])
+        self.send(&[(VERDICT_HDR, &verdict(DROP, held)[..])])
     }
 
-    /// Asks for something, and waits for the answer.
+    /// Asks for something, and waits for the answer. A packet that comes before it is lost, as those are that come before the
+    /// queue is there.
     fn configure(&mut self, attributes: &[(u16, &[u8])]) -> io::Result<()> {
-        self.send(CONFIG, libc::NLM_F_ACK as u16, attributes)?;
-        loop {
-            let len = recv(self.fd.as_raw_fd(), &mut self.buffer, MsgFlags::empty())?;
-            match header(self.buffer.get(..len).unwrap_or_default()) {
-                Some((kind, body)) if i32::from(kind) == libc::NLMSG_ERROR => {
-                    let code = body.first_chunk::<4>().map_or(0, |code| i32::from_ne_bytes(*code));
-                    return if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(-code)) };
-                }
-                // A packet that came before the answer is lost, as those are that come before the queue is there.
-                _ => {}
-            }
-        }
+        let message = self.message(CONFIG, attributes);
+        self.netlink.ask(message, NLM_F_ACK, |_| {})
     }
 
-    fn send(&mut self, kind: u16, flags: u16, attributes: &[(u16, &[u8])]) -> io::Result<()> {
-        let out = &mut self.out;
-        out.clear();
-        out.extend_from_slice(&[0; 4]);
-        out.extend_from_slice(&kind.to_ne_bytes());
-        out.extend_from_slice(&(flags | libc::NLM_F_REQUEST as u16).to_ne_bytes());
-        out.extend_from_slice(&[0; 8]);
-        out.extend_from_slice(&[0, 0]);
-        out.extend_from_slice(&self.number.to_be_bytes());
-        for (kind, value) in attributes {
-            let len = u16::try_from(value.len() + 4).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-            out.extend_from_slice(&len.to_ne_bytes());
-            out.extend_from_slice(&kind.to_ne_bytes());
-            out.extend_from_slice(value);
-            out.resize(out.len().next_multiple_of(4), 0);
-        }
-        let len = out.len() as u32;
-        out[..4].copy_from_slice(&len.to_ne_bytes());
-        sendto(self.fd.as_raw_fd(), out, &NetlinkAddr::new(0, 0), MsgFlags::empty())?;
-        Ok(())
+    fn send(&mut self, attributes: &[(u16, &[u8])]) -> io::Result<()> {
+        let message = self.message(VERDICT, attributes);
+        self.netlink.send(message, 0)
+    }
+
+    fn message(&self, kind: u16, attributes: &[(u16, &[u8])]) -> Raw {
+        let [high, low] = self.number.to_be_bytes();
+        let mut body = vec![0, 0, high, low];
+        attributes.iter().for_each(|(kind, value)| push(&mut body, *kind, value));
+        Raw { kind, body }
     }
 }
 
 impl AsFd for Queue {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+        self.netlink.as_fd()
     }
 }
 
@@ -189,24 +163,9 @@ fn header(message: &[u8]) -> Option<(u16, &[u8])> {
 
 /// The packet of a message.
 fn held(body: &[u8]) -> Option<Held> {
-    let (mut id, mut packet) = (None, None);
-    let mut rest = body.get(GENERIC_LEN..)?;
-    while let Some((kind, value, behind)) = attribute(rest) {
-        match kind {
-            PACKET_HDR => id = value.first_chunk::<4>().copied(),
-            PAYLOAD => packet = Some(value.to_vec()),
-            _ => {}
-        }
-        rest = behind;
-    }
-    Some(Held { id: id?, packet: packet? })
-}
-
-fn attribute(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
-    let len = usize::from(u16::from_ne_bytes(*bytes.first_chunk()?));
-    let kind = u16::from_ne_bytes(bytes.get(2..4)?.try_into().ok()?) & TYPE;
-    let value = bytes.get(4..len)?;
-    Some((kind, value, bytes.get(len.next_multiple_of(4)..).unwrap_or_default()))
+    let attributes = || Attributes::new(body.get(GENERIC_LEN..).unwrap_or_default()).map_while(Result::ok);
+    let find = |kind| attributes().filter(|attribute| attribute.kind == kind).last().map(|found| found.value);
+    Some(Held { id: *find(PACKET_HDR)?.first_chunk()?, packet: find(PAYLOAD)?.to_vec() })
 }
 
 #[cfg(test)]

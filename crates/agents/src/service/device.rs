@@ -1,7 +1,7 @@
 //! An interface of this network namespace.
 
 use super::error::{Error, system};
-use super::netlink::{Netlink, Raw};
+use lasthop_system::netlink::{Netlink, Raw};
 use netlink_packet_core::NLM_F_ACK;
 use nix::net::if_::if_nametoindex;
 

@@ -1,6 +1,6 @@
 //! The one question to rtnetlink that libbpf cannot ask: are there other filters on a qdisc?
 
-use super::netlink::{Netlink, Raw};
+use lasthop_system::netlink::{Netlink, Raw};
 use netlink_packet_core::NLM_F_DUMP;
 use std::io;
 

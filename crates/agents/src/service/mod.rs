@@ -20,7 +20,6 @@ pub(crate) mod fraglist;
 pub mod latency_histogram;
 pub mod log;
 mod method;
-pub(crate) mod netlink;
 #[cfg(feature = "bpf")]
 pub(crate) mod netns;
 #[cfg(feature = "bpf")]

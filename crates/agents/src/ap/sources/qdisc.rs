@@ -1,8 +1,8 @@
 //! Queues of an interface: what its queueing disciplines count, by rtnetlink.
 
 use super::wide::Wide;
-use crate::service::netlink::Netlink;
 use lasthop_signals::QueueReport;
+use lasthop_system::netlink::Netlink;
 use lasthop_units::Bytes;
 use netlink_packet_core::NLM_F_DUMP;
 use netlink_packet_route::RouteNetlinkMessage;
@@ -153,7 +153,7 @@ fn read(qdisc: &TcMessage, counters: &mut BTreeMap<u32, Counters>) -> Option<(St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::service::netlink::next;
+    use lasthop_system::netlink::next;
     use lasthop_wire::pcap::Stream;
     use netlink_packet_core::{NetlinkMessage, NetlinkPayload};
 

@@ -1,8 +1,8 @@
 //! A wireless interface as nl80211 shows it: its stations, and how its channel is used.
 
 use super::wide::Wide;
-use crate::service::netlink::{Netlink, Raw, invalid};
 use lasthop_signals::{ChannelTime, Node, StationReport};
+use lasthop_system::netlink::{Netlink, Raw, invalid};
 use lasthop_units::{Bytes, Rate, Span};
 use lasthop_wire::nl80211::{self, Interface, Queues, Station, Survey};
 use netlink_packet_core::{NLM_F_ACK, NLM_F_DUMP};

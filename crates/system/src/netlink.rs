@@ -3,41 +3,48 @@
 use netlink_packet_core::{
     NLM_F_REQUEST, NetlinkDeserializable, NetlinkHeader, NetlinkMessage, NetlinkPayload, NetlinkSerializable,
 };
+use nix::errno::Errno;
+use nix::sys::socket::{MsgFlags, NetlinkAddr, recv, recvfrom};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::convert::Infallible;
 use std::fmt::Display;
-use std::io::{self, Read};
-use std::os::fd::AsRawFd;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 /// A channel to one of the kernel's families (`libc::NETLINK_ROUTE` and the like), of the calling thread's network namespace.
 #[derive(Debug)]
-pub(crate) struct Netlink {
+pub struct Netlink {
     socket: Socket,
     sequence: u32,
     answer: Vec<u8>,
 }
 
-/// Octets that the kernel puts into one datagram of a dump at most, for readers that have so much room.
-const ANSWER: usize = 65_536;
+/// The longest IP packet and what stands around it. The kernel puts less into one datagram of a dump.
+const ANSWER: usize = 65_536 + 4096;
 
 impl Netlink {
     /// Opens a channel.
     ///
     /// # Errors
     /// What the kernel refuses.
-    pub(crate) fn open(family: libc::c_int) -> io::Result<Netlink> {
+    pub fn open(family: libc::c_int) -> io::Result<Netlink> {
         let socket = Socket::new(Domain::from(libc::AF_NETLINK), Type::RAW, Some(Protocol::from(family)))?;
         socket.set_read_timeout(Some(Duration::from_secs(5)))?;
         filter_in_kernel(&socket);
-        Ok(Netlink { socket, sequence: 0, answer: vec![0; ANSWER] })
+        Ok(Netlink::of(socket.into()))
+    }
+
+    /// A channel over a socket that is open.
+    pub fn of(socket: OwnedFd) -> Netlink {
+        Netlink { socket: socket.into(), sequence: 0, answer: vec![0; ANSWER] }
     }
 
     /// Sends a request, hands over what the answer holds, each as far as it can be read, and returns when it has ended.
     ///
     /// # Errors
     /// What the kernel refuses; [`io::ErrorKind::InvalidData`] if its answer is none.
-    pub(crate) fn ask<I>(
+    pub fn ask<I>(
         &mut self,
         message: I,
         flags: u16,
@@ -47,21 +54,13 @@ impl Netlink {
         I: NetlinkSerializable + NetlinkDeserializable,
         NetlinkPayload<I>: From<I>,
     {
-        self.sequence = self.sequence.wrapping_add(1);
-        let mut header = NetlinkHeader::default();
-        header.flags = NLM_F_REQUEST | flags;
-        header.sequence_number = self.sequence;
-        let mut request = NetlinkMessage::new(header, NetlinkPayload::from(message));
-        request.finalize();
-        let mut bytes = vec![0; request.buffer_len()];
-        request.serialize(&mut bytes);
-        self.socket.send(&bytes)?;
+        self.send(message, flags)?;
         loop {
-            let len = (&self.socket).read(&mut self.answer)?;
-            let mut rest = &self.answer[..len];
+            let sequence = self.sequence;
+            let mut rest = self.receive()?;
             while let Some(one) = next(&mut rest)? {
                 // The sequence number: what is left of an earlier answer is nobody's.
-                if one.get(8..12) != Some(&self.sequence.to_ne_bytes()) {
+                if one.get(8..12) != Some(&sequence.to_ne_bytes()) {
                     continue;
                 }
                 match NetlinkMessage::<I>::deserialize(one) {
@@ -76,13 +75,75 @@ impl Netlink {
             }
         }
     }
+
+    /// Sends a request without waiting for an answer.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub fn send<I: NetlinkSerializable>(&mut self, message: I, flags: u16) -> io::Result<()>
+    where
+        NetlinkPayload<I>: From<I>,
+    {
+        self.sequence = self.sequence.wrapping_add(1);
+        let mut header = NetlinkHeader::default();
+        header.flags = NLM_F_REQUEST | flags;
+        header.sequence_number = self.sequence;
+        let mut request = NetlinkMessage::new(header, NetlinkPayload::from(message));
+        request.finalize();
+        let mut bytes = vec![0; request.buffer_len()];
+        request.serialize(&mut bytes);
+        self.write(&bytes)
+    }
+
+    /// Sends a message as it is, header and sequence number included.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub fn write(&self, message: &[u8]) -> io::Result<()> {
+        self.socket.send(message).map(drop)
+    }
+
+    /// The next datagram of the kernel's, waited for up to five seconds.
+    ///
+    /// # Errors
+    /// The kernel's; `ENOBUFS` if datagrams have found no room.
+    pub fn receive(&mut self) -> io::Result<&[u8]> {
+        let len = loop {
+            match recvfrom::<NetlinkAddr>(self.socket.as_raw_fd(), &mut self.answer) {
+                // Only the kernel has number 0.
+                Ok((_, Some(from))) if from.pid() != 0 => {}
+                Err(Errno::EINTR) => {}
+                read => break read?.0,
+            }
+        };
+        Ok(&self.answer[..len])
+    }
+
+    /// The next datagram; `None` if none is there.
+    ///
+    /// # Errors
+    /// As of [`Netlink::receive`].
+    pub fn poll(&mut self) -> io::Result<Option<&[u8]>> {
+        match recv(self.socket.as_raw_fd(), &mut self.answer, MsgFlags::MSG_DONTWAIT) {
+            Err(Errno::EAGAIN) => Ok(None),
+            read => Ok(Some(&self.answer[..read?])),
+        }
+    }
 }
 
-/// A message as it is: its type, and what follows its header.
+impl AsFd for Netlink {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// A message as it is.
 #[derive(Debug)]
-pub(crate) struct Raw {
-    pub(crate) kind: u16,
-    pub(crate) body: Vec<u8>,
+pub struct Raw {
+    /// Its type.
+    pub kind: u16,
+    /// What follows the header.
+    pub body: Vec<u8>,
 }
 
 impl NetlinkSerializable for Raw {
@@ -117,7 +178,7 @@ impl From<Raw> for NetlinkPayload<Raw> {
 ///
 /// # Errors
 /// [`io::ErrorKind::InvalidData`] if it does not end in there.
-pub(crate) fn next<'a>(rest: &mut &'a [u8]) -> io::Result<Option<&'a [u8]>> {
+pub fn next<'a>(rest: &mut &'a [u8]) -> io::Result<Option<&'a [u8]>> {
     if rest.is_empty() {
         return Ok(None);
     }
@@ -128,7 +189,7 @@ pub(crate) fn next<'a>(rest: &mut &'a [u8]) -> io::Result<Option<&'a [u8]>> {
 }
 
 /// What the kernel said makes no sense.
-pub(crate) fn invalid(error: &dyn Display) -> io::Error {
+pub fn invalid(error: &dyn Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error.to_string())
 }
 
