@@ -111,10 +111,7 @@ impl DeliveryRate {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn at(ms: u64) -> Time {
-        Time::ZERO + Span::from_millis(ms)
-    }
+    use lasthop_units::brief::at;
 
     #[test]
     fn ten_segments_in_ten_milliseconds_after_a_round_trip() {

@@ -110,10 +110,7 @@ impl Rack {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn at(ms: u64) -> Time {
-        Time::ZERO + Span::from_millis(ms)
-    }
+    use lasthop_units::brief::at;
 
     #[test]
     fn only_what_was_sent_before_the_newest_delivered_can_be_lost() {

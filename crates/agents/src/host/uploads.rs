@@ -130,12 +130,9 @@ pub(super) fn some_upload() -> Upload {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lasthop_units::brief::at;
     use lasthop_wire::sock_diag::CongestionControl;
     use lasthop_wire::tcp_info::{self, TcpState};
-
-    fn at(ms: u64) -> Time {
-        Time::ZERO + Span::from_millis(ms)
-    }
 
     /// A connection that has delivered so many segments, with so many unacknowledged.
     pub(super) fn socket(cookie: u64, delivered: u32, unacked: u32) -> Socket {

@@ -121,11 +121,8 @@ mod tests {
     use super::*;
     use lasthop_laws::Place;
     use lasthop_signals::{Block, Dci, Rnti};
+    use lasthop_units::brief::at;
     use lasthop_units::{Bytes, Rate};
-
-    fn at(ms: u64) -> Time {
-        Time::ZERO + Span::from_millis(ms)
-    }
 
     fn flows() -> Flows {
         Flows::new(Choice::named(Place::Receiver, "pbe").expect("a law"))

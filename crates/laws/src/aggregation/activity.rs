@@ -229,10 +229,7 @@ impl Default for Activity {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn at(ms: u64) -> Time {
-        Time::ZERO + Span::from_millis(ms)
-    }
+    use lasthop_units::brief::at;
 
     fn present() -> Activity {
         let mut activity = Activity::default();

@@ -120,14 +120,7 @@ impl ReceiverLaw for Average {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn at(ms: u64) -> Time {
-        Time::ZERO + Span::from_millis(ms)
-    }
-
-    fn ms(ms: u64) -> Span {
-        Span::from_millis(ms)
-    }
+    use lasthop_units::brief::{at, ms};
 
     fn receiver(variant: Variant) -> Average {
         Average::new(Params { variant, ..Params::default() })

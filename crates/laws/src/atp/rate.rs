@@ -91,10 +91,7 @@ impl SenderLaw for Rate {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn at(ms: u64) -> Time {
-        Time::ZERO + Span::from_millis(ms)
-    }
+    use lasthop_units::brief::at;
 
     fn told(us: u64) -> Signal {
         Signal::PathDelay(PathDelay { average: Span::from_micros(us), epoch: Span::from_secs(1) })

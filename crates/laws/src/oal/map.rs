@@ -89,10 +89,7 @@ impl Map {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn at(ms: u64) -> Time {
-        Time::ZERO + Span::from_millis(ms)
-    }
+    use lasthop_units::brief::at;
 
     /// A flow over a path that takes 20 ms and carries at most `most`.
     fn taught(windows: impl Iterator<Item = u64>, most: u64) -> Map {

@@ -158,13 +158,10 @@ impl Round {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lasthop_units::brief::at;
 
     const LEN: Bytes = Bytes::new(1500);
     const ROUND: Span = Span::from_millis(40);
-
-    fn at(ms: u64) -> Time {
-        Time::ZERO + Span::from_millis(ms)
-    }
 
     /// A cell of 24 Mbit/s: two packets a millisecond, twelve in six subframes.
     fn sample(delay_ms: u64, explained: bool) -> DelaySample {

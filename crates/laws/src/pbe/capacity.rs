@@ -264,10 +264,7 @@ impl New {
 mod tests {
     use super::super::test_cell::{FULL, OWN, dci, repeat, subframe};
     use super::*;
-
-    fn at(ms: u64) -> Time {
-        Time::ZERO + Span::from_millis(ms)
-    }
+    use lasthop_units::brief::at;
 
     /// What the terminal can have after these subframes, one a millisecond.
     fn after(length: u64, subframes: impl IntoIterator<Item = CellSubframe>) -> Estimate {

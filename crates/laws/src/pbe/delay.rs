@@ -78,10 +78,7 @@ impl Delay {
 mod tests {
     use super::*;
     use lasthop_units::Span;
-
-    fn at(ms: u64) -> Time {
-        Time::ZERO + Span::from_millis(ms)
-    }
+    use lasthop_units::brief::at;
 
     #[test]
     fn more_than_27_ms_beyond_the_least_is_too_much() {

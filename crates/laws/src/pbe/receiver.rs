@@ -184,10 +184,7 @@ mod tests {
     use super::*;
     use lasthop_signals::Rnti;
     use lasthop_units::Bytes;
-
-    fn at(ms: u64) -> Time {
-        Time::ZERO + Span::from_millis(ms)
-    }
+    use lasthop_units::brief::at;
 
     /// A cell of 100 PRB, 753 bits each: what the receiver tells at last if it has `prb` of them in a subframe, and another terminal `others`, and
     /// `packets` come in it, `delay` ms after they were sent.

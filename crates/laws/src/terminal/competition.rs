@@ -105,12 +105,9 @@ impl Competition {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lasthop_units::brief::ms;
 
     const T: Span = Span::from_millis(12);
-
-    const fn ms(ms: u64) -> Span {
-        Span::from_millis(ms)
-    }
 
     fn drain(competition: &mut Competition, before: u64, after: u64) -> bool {
         competition.drains(Some(ms(before)));

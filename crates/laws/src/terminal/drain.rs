@@ -111,14 +111,7 @@ impl Drains {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn at(ms: u64) -> Time {
-        Time::ZERO + Span::from_millis(ms)
-    }
-
-    const fn ms(ms: u64) -> Span {
-        Span::from_millis(ms)
-    }
+    use lasthop_units::brief::{at, ms};
 
     #[test]
     fn drains_are_frequent_while_they_find_shorter_paths() {

@@ -396,6 +396,7 @@ mod tests {
     use super::*;
     use lasthop_signals::{MacAddress, Notice};
     use lasthop_units::Bytes;
+    use lasthop_units::brief::at;
 
     const MSS: Bytes = Bytes::new(1448);
     const SILENT_SOCKET: SocketReport = SocketReport {
@@ -410,10 +411,6 @@ mod tests {
         queued: None,
         destination: 1,
     };
-
-    fn at(ms: u64) -> Time {
-        Time::ZERO + Span::from_millis(ms)
-    }
 
     fn socket(flow: u32, rtt_ms: u64, min_ms: u64) -> Signal {
         let (rtt, min_rtt) = (Some(Span::from_millis(rtt_ms)), Some(Span::from_millis(min_ms)));

@@ -230,16 +230,9 @@ impl Window {
 mod tests {
     use super::*;
     use lasthop_signals::FlowId;
+    use lasthop_units::brief::{at, ms};
 
     const MSS: Bytes = Bytes::new(1000);
-
-    fn at(ms: u64) -> Time {
-        Time::ZERO + Span::from_millis(ms)
-    }
-
-    const fn ms(ms: u64) -> Span {
-        Span::from_millis(ms)
-    }
 
     fn report(window: u64, rtt: u64, delivered: u64) -> SocketReport {
         SocketReport {

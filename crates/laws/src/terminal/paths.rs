@@ -44,13 +44,10 @@ impl Paths {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lasthop_units::brief::ms;
 
     fn at(seconds: u64) -> Time {
         Time::ZERO + Span::from_secs(seconds)
-    }
-
-    const fn ms(ms: u64) -> Span {
-        Span::from_millis(ms)
     }
 
     #[test]

@@ -81,10 +81,7 @@ pub(super) fn by_both(min_rtt: Span, rtt: Span, terminals: u32) -> (Bounds<u32>,
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn ms(ms: u64) -> Span {
-        Span::from_millis(ms)
-    }
+    use lasthop_units::brief::ms;
 
     #[test]
     fn the_smaller_of_the_two_rows_counts_for_each_bound_by_itself() {

@@ -8,7 +8,8 @@ use lasthop_report::{Estimate, Figure};
 use lasthop_scenario::{Scenario, SetUp};
 use lasthop_signals::Node;
 use lasthop_sim::{World, build};
-use lasthop_units::{Rate, Seed, Span, Time};
+use lasthop_units::brief::at;
+use lasthop_units::{Rate, Seed};
 use toml::Value;
 
 const MOBILITY: Shipped = shipped!("pbe", "mobility");
@@ -18,10 +19,6 @@ const CUT: Shipped = shipped!("pbe", "wire");
 const HALF: &str = "20 Mbit/s";
 const NARROW: (u64, u64) = (6_000, 12_000);
 const PHONE: Node = Node(1);
-
-fn at(ms: u64) -> Time {
-    Time::ZERO + Span::from_millis(ms)
-}
 
 /// Shows each millisecond of a run from `from` on.
 fn each_ms(scenario: &Scenario, law: &SetUp, seed: Seed, from: u64, mut look: impl FnMut(u64, &mut World)) {

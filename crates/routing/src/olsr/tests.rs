@@ -2,16 +2,13 @@
 
 use super::*;
 use lasthop_units::Seed;
+use lasthop_units::brief::at;
 use lasthop_wire::olsr::{LinkCode, LinkType, Willingness};
 
 const OWN: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 
 fn node(n: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 0, n)
-}
-
-fn at(ms: u64) -> Time {
-    Time::ZERO + Span::from_millis(ms)
 }
 
 fn olsr() -> Olsr {

@@ -70,10 +70,7 @@ impl Reports {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn at(ms: u64) -> Time {
-        Time::ZERO + Span::from_millis(ms)
-    }
+    use lasthop_units::brief::at;
 
     #[test]
     fn twenty_packets_are_reported_at_once_and_fewer_after_a_while() {

@@ -1,10 +1,7 @@
 use super::*;
 use crate::delivery_rate::DeliveryRate;
+use lasthop_units::brief::at;
 use proptest::prelude::*;
-
-fn at(ms: u64) -> Time {
-    Time::ZERO + Span::from_millis(ms)
-}
 
 fn snapshot() -> Snapshot {
     DeliveryRate::new(Time::ZERO).on_sent(Time::ZERO, true)

@@ -10,6 +10,7 @@ use lasthop_radio::{AccessClass, Dest, Ecn, Hop, NextEvent, Outbox, Packet, RxIn
 use lasthop_signals::{Arrival, CellCapacity, Node, Signal};
 use lasthop_transport::ReceiverFeedback;
 use lasthop_transport::tunnel::{AckRule, CellFigures, Config, Delay, Endpoint, Event};
+use lasthop_units::brief::at;
 use lasthop_units::{Bytes, Rate, Seed, Span, Time};
 use lasthop_wire::tunnel::{Frame, OpenResult, open_packet, packet_header};
 use proptest::prelude::*;
@@ -77,10 +78,6 @@ struct World {
 
 fn law() -> Box<dyn SenderLaw> {
     Box::new(Pbe::new(Params::default(), Setup::new(Bytes::new(FULL), Seed(1).stream("law"))))
-}
-
-fn at(ms: u64) -> Time {
-    Time::ZERO + Span::from_millis(ms)
 }
 
 impl World {

@@ -6,15 +6,12 @@ use harness::net::{Net, Network, Way, law_called, perfect};
 use lasthop_laws::{Bounds, Decision, SenderLaw, Why};
 use lasthop_signals::Signal;
 use lasthop_transport::Config;
+use lasthop_units::brief::at;
 use lasthop_units::{Bytes, Rate, Span, Time};
 use lasthop_wire::tcp::{Flags, TcpHeader};
 
 const MSS: Bytes = Bytes::new(1448);
 const RTT: Span = Span::from_millis(20);
-
-fn at(ms: u64) -> Time {
-    Time::ZERO + Span::from_millis(ms)
-}
 
 /// Asks for the same thing forever.
 #[derive(Clone)]

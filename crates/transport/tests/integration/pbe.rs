@@ -6,6 +6,7 @@ use harness::net::{Net, Network, Way, law_called, perfect};
 use lasthop_laws::{Choice, Place, ReceiverLaw, ReceiverSetup, Settings, Value, Why};
 use lasthop_signals::{Block, CellCapacity, CellSubframe, Dci, Node, Rnti, Signal};
 use lasthop_transport::{CellOption, Config, ReceiverFeedback};
+use lasthop_units::brief::at;
 use lasthop_units::{Bytes, Rate, Span, Time};
 use lasthop_wire::tcp::{Capacity, Flags, TcpHeader};
 
@@ -15,10 +16,6 @@ const DELAY: Span = Span::from_millis(20);
 const CAPACITY: f64 = 75.376e6 / 1.068;
 /// Of the option's codes.
 const ROUNDING: f64 = 1.0 / 512.0;
-
-fn at(ms: u64) -> Time {
-    Time::ZERO + Span::from_millis(ms)
-}
 
 /// The option of an end with this receiver's law, which wants to be told or does not.
 fn option(law: Option<Box<dyn ReceiverLaw>>, wants: bool) -> Box<CellOption> {

@@ -1,11 +1,8 @@
 use super::*;
 use lasthop_units::Bytes;
+use lasthop_units::brief::at;
 
 const DELTA: Span = Span::from_millis(500);
-
-fn at(ms: u64) -> Time {
-    Time::ZERO + Span::from_millis(ms)
-}
 
 fn sent(station: u16, packets: u64) -> StreamReport {
     StreamReport { station: Node(station), packets, bytes: Bytes::new(packets * 1000), waiting: true }

@@ -1,14 +1,11 @@
 use super::*;
 use crate::tcp::test_signals::{MSS, ack, setup};
 use lasthop_signals::{DeliverySample, Loss};
+use lasthop_units::brief::at;
 use std::collections::VecDeque;
 
 const RTT: Span = Span::from_millis(40);
 const RTT_MS: u64 = 40;
-
-fn at(ms: u64) -> Time {
-    Time::ZERO + Span::from_millis(ms)
-}
 
 fn mbit(mbit: u64) -> Rate {
     Rate::from_mbit(mbit)

@@ -66,13 +66,10 @@ impl Aggregation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lasthop_units::brief::at;
 
     const MSS: Bytes = Bytes::new(1000);
     const RATE: Rate = Rate::from_mbit(8);
-
-    fn at(ms: u64) -> Time {
-        Time::ZERO + Span::from_millis(ms)
-    }
 
     #[test]
     fn a_clump_shows_and_is_forgotten_after_ten_rounds() {

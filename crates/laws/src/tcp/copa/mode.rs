@@ -74,12 +74,9 @@ impl Mode {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lasthop_units::brief::at;
 
     const RTT: Span = Span::from_millis(100);
-
-    fn at(ms: u64) -> Time {
-        Time::ZERO + Span::from_millis(ms)
-    }
 
     /// Round trips up to `to`, each with so much queueing out of a swing of 100 ms.
     fn run(mode: &mut Mode, (from, to): (u64, u64), queueing: u64) {

@@ -2,13 +2,10 @@
 
 use super::*;
 use crate::tcp::test_signals::{MSS, ack, cwnd, setup};
+use lasthop_units::brief::at;
 
 fn copa(params: Params) -> Copa {
     Copa::new(&setup(), params).expect("in range")
-}
-
-fn at(ms: u64) -> Time {
-    Time::ZERO + Span::from_millis(ms)
 }
 
 /// A packet acknowledged at that time, after this round trip, of a smoothed one of 100 ms.

@@ -184,14 +184,11 @@ impl Monitor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lasthop_units::brief::at;
 
     const LEN: Bytes = Bytes::new(1000);
     const PATIENCE: Span = Span::from_millis(5);
     const LENGTH: Span = Span::from_millis(20);
-
-    fn at(ms: u64) -> Time {
-        Time::ZERO + Span::from_millis(ms)
-    }
 
     fn send(monitor: &mut Monitor, ms: impl IntoIterator<Item = u64>) {
         for ms in ms {
