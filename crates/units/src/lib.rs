@@ -5,6 +5,7 @@
 //! [`Rate`] and [`Bytes`] instead of bare numbers; raw integers appear only where data enters or leaves
 //! (files, sockets, BPF maps), and there the field name carries the unit.
 
+mod amount;
 pub mod brief;
 mod bytes;
 mod count;

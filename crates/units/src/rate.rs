@@ -1,16 +1,17 @@
 //! Data rates.
 
+use crate::amount::amount;
 use crate::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::iter::Sum;
-use std::ops::{Add, AddAssign, Mul, Sub};
 
 /// Bits per second. Zero is legal and means "nothing may pass".
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Rate(u64);
 
 const NS_PER_S: u128 = 1_000_000_000;
+
+amount!(Rate);
 
 impl Rate {
     /// Nothing passes.
@@ -74,57 +75,6 @@ impl Rate {
     /// `self` scaled by a dimensionless gain, rounded down; negative and NaN give zero.
     pub fn scale(self, gain: f64) -> Rate {
         Rate((self.0 as f64 * gain) as u64)
-    }
-
-    /// `self` less `other`, or zero.
-    pub const fn saturating_sub(self, other: Rate) -> Rate {
-        Rate(self.0.saturating_sub(other.0))
-    }
-
-    /// True if nothing may pass.
-    pub const fn is_zero(self) -> bool {
-        self.0 == 0
-    }
-}
-
-impl Add for Rate {
-    type Output = Rate;
-    fn add(self, other: Rate) -> Rate {
-        Rate(self.0.saturating_add(other.0))
-    }
-}
-
-impl AddAssign for Rate {
-    fn add_assign(&mut self, other: Rate) {
-        *self = *self + other;
-    }
-}
-
-impl Sub for Rate {
-    type Output = Rate;
-    /// Panics in debug builds if `other` is faster; use [`Rate::saturating_sub`] where that may happen.
-    fn sub(self, other: Rate) -> Rate {
-        debug_assert!(self >= other, "negative rate: {self:?} - {other:?}");
-        self.saturating_sub(other)
-    }
-}
-
-impl Mul<u64> for Rate {
-    type Output = Rate;
-    fn mul(self, times: u64) -> Rate {
-        Rate(self.0.saturating_mul(times))
-    }
-}
-
-impl Sum for Rate {
-    fn sum<I: Iterator<Item = Rate>>(rates: I) -> Rate {
-        rates.fold(Rate::ZERO, Add::add)
-    }
-}
-
-impl fmt::Debug for Rate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }
 

@@ -1,9 +1,9 @@
 //! Points in time and the spans between them, in whole nanoseconds.
 
+use crate::amount::amount;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::iter::Sum;
-use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
+use std::ops::{Add, AddAssign, Div, Sub};
 
 /// Nanoseconds since the world began. A simulated world begins at its first event; a lab or an agent
 /// begins at a moment that it chooses on `CLOCK_MONOTONIC`. Range: 584 years.
@@ -45,6 +45,8 @@ impl Time {
         Time(self.0.saturating_sub(span.0))
     }
 }
+
+amount!(Span);
 
 impl Span {
     /// No time at all.
@@ -98,19 +100,9 @@ impl Span {
         self.0 as f64 / 1e9
     }
 
-    /// `self` less `other`, or zero.
-    pub const fn saturating_sub(self, other: Span) -> Span {
-        Span(self.0.saturating_sub(other.0))
-    }
-
     /// `self` scaled by a dimensionless gain, rounded to the nearest nanosecond; negative and NaN give zero.
     pub fn scale(self, gain: f64) -> Span {
         Span((self.0 as f64 * gain).round() as u64)
-    }
-
-    /// True for a span of zero length.
-    pub const fn is_zero(self) -> bool {
-        self.0 == 0
     }
 }
 
@@ -136,52 +128,11 @@ impl Sub for Time {
     }
 }
 
-impl Add for Span {
-    type Output = Span;
-    fn add(self, other: Span) -> Span {
-        Span(self.0.saturating_add(other.0))
-    }
-}
-
-impl AddAssign for Span {
-    fn add_assign(&mut self, other: Span) {
-        *self = *self + other;
-    }
-}
-
-impl Sub for Span {
-    type Output = Span;
-    /// Panics in debug builds if `other` is longer; use [`Span::saturating_sub`] where that may happen.
-    fn sub(self, other: Span) -> Span {
-        debug_assert!(self >= other, "negative span: {self:?} - {other:?}");
-        self.saturating_sub(other)
-    }
-}
-
-impl SubAssign for Span {
-    fn sub_assign(&mut self, other: Span) {
-        *self = *self - other;
-    }
-}
-
-impl Mul<u64> for Span {
-    type Output = Span;
-    fn mul(self, times: u64) -> Span {
-        Span(self.0.saturating_mul(times))
-    }
-}
-
 impl Div<u64> for Span {
     type Output = Span;
     /// Rounds down. Panics if `parts` is zero.
     fn div(self, parts: u64) -> Span {
         Span(self.0 / parts)
-    }
-}
-
-impl Sum for Span {
-    fn sum<I: Iterator<Item = Span>>(spans: I) -> Span {
-        spans.fold(Span::ZERO, Add::add)
     }
 }
 
@@ -200,12 +151,6 @@ impl From<Span> for std::time::Duration {
 impl fmt::Debug for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "t={}", Span(self.0))
-    }
-}
-
-impl fmt::Debug for Span {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }
 
