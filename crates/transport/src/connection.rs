@@ -242,11 +242,6 @@ impl Connection {
         self.sender.decision()
     }
 
-    /// The name of the law.
-    pub fn law_name(&self) -> &'static str {
-        self.sender.law_name()
-    }
-
     /// Counters and gauges, as of the latest call that told the time.
     pub fn stats(&self) -> Stats {
         let counters = self.sender.counters(self.now);

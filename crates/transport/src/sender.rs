@@ -258,11 +258,6 @@ impl Sender {
         self.mss
     }
 
-    /// The law's name.
-    pub(crate) fn law_name(&self) -> &'static str {
-        self.law.name()
-    }
-
     /// RTT and timeout.
     /// Where loss recovery is, in Linux's words.
     pub(crate) fn ca_state(&self) -> CaState {

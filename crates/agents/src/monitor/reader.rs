@@ -39,14 +39,6 @@ pub struct Heard {
     pub signal: Option<i8>,
 }
 
-impl Heard {
-    /// The BSSID, if this is a beacon or probe response: how to tell an access point.
-    pub fn beacon_of(&self) -> Option<MacAddress> {
-        let header = self.header.filter(|header| header.control.0 & 0x00fc == FrameControl::BEACON)?;
-        header.address3
-    }
-}
-
 impl MonitorReader {
     /// Opens interface `name` of the calling thread's network namespace. Needs CAP_NET_RAW; reading needs nothing, so
     /// that privileges can be dropped after this.

@@ -242,11 +242,6 @@ impl Olsr {
         &self.neighbours
     }
 
-    /// Nodes that are neighbours of neighbours and not of this one, likewise.
-    pub fn two_hop_neighbours(&self) -> BTreeSet<Ipv4Addr> {
-        self.two_hop.strict(&self.neighbours)
-    }
-
     /// The neighbours that this node has chosen as relays, likewise.
     pub fn relays(&self) -> &BTreeSet<Ipv4Addr> {
         &self.relays
