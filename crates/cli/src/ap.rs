@@ -4,6 +4,7 @@ mod metrics;
 mod record;
 
 use crate::law::{AccessPoint, Law};
+use crate::metrics::Exporter;
 use crate::{flag, note, say};
 use anyhow::{Context as _, bail};
 use clap::{Args as ClapArgs, ValueEnum};
@@ -19,7 +20,6 @@ use lasthop_laws::{Choice, HopLaw, Parameters, Place};
 use lasthop_report::account;
 use lasthop_signals::Node;
 use lasthop_units::{Span, count};
-use metrics::Exporter;
 use record::Tape;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -137,7 +137,7 @@ pub fn ap(args: Args) -> anyhow::Result<ExitCode> {
         tape = Some(begun);
     }
     if let Some(address) = args.listen {
-        let exporter = Exporter::bind(address)?;
+        let exporter = Exporter::bind(address, "lasthop_ap", metrics::add)?;
         note!("metrics at http://{}/metrics", exporter.address()?);
         config.viewers.push(Arc::new(exporter));
     }

@@ -19,6 +19,7 @@ mod lab;
 mod law;
 mod learn;
 mod logs;
+mod metrics;
 mod monitor;
 mod olsr;
 mod pair;

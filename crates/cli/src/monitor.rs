@@ -5,19 +5,21 @@ mod live;
 mod metrics;
 mod view;
 
+use crate::metrics::Exporter;
 use crate::{console, flag, note};
 use clap::Args as ClapArgs;
 use lasthop_agents::host::{CaCounter, FIELDS, Filter, Kind, Reading, Value, Watch, drop_privileges};
 use lasthop_agents::service::{Stop, stop_on_signals};
 use lasthop_report::{ColumnKind, RowFile, RowValue};
 use lasthop_units::Span;
-use metrics::Exporter;
+use metrics::Seen;
 use nix::errno::Errno;
 use nix::poll::{PollTimeout, poll};
 use std::io::{self, BufWriter, ErrorKind, IsTerminal as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use view::View;
 
@@ -66,16 +68,16 @@ pub fn monitor(args: &Args) -> anyhow::Result<ExitCode> {
     let filter = filter(&filter_text).map_err(|error| flag::Wrong::line(error.to_string()))?;
     let stop = stop_on_signals()?;
     // What needs privileges comes first; no thread has begun yet.
-    let exporter = args.listen.map(Exporter::bind).transpose()?;
+    let exporter = args.listen.map(metrics::bind).transpose()?;
     let (counter, lack) = match CaCounter::attach() {
         Ok(counter) => (Some(counter), None),
         Err(error) => (None, Some(error.to_string())),
     };
     let watch = Watch::begin(counter)?;
     drop_privileges()?;
-    let exporter = exporter.map(Exporter::serve).transpose()?;
+    let exporter = exporter.map(Exporter::begin).transpose()?;
     if let Some(exporter) = &exporter {
-        note!("metrics at http://{}/metrics", exporter.address());
+        note!("metrics at http://{}/metrics", exporter.address()?);
     }
     let columns: Vec<_> = FIELDS.iter().map(|field| (field.name, column_kind(field.kind))).collect();
     let parquet = args.parquet.as_ref().map(|path| RowFile::create(path, &columns)).transpose()?;
@@ -107,7 +109,7 @@ struct Source {
     /// What the filter was when the monitor began.
     filter_text: String,
     parquet: Option<RowFile>,
-    exporter: Option<Exporter>,
+    exporter: Option<Arc<Exporter<Seen>>>,
     /// Looks that are left to be taken.
     left: Option<u64>,
 }
@@ -124,7 +126,7 @@ impl Source {
             }
         }
         if let Some(exporter) = &self.exporter {
-            exporter.publish(readings, shown, self.watch.totals());
+            exporter.publish(Seen::new(readings, shown, self.watch.totals()));
         }
         if let Some(left) = &mut self.left {
             *left -= 1;

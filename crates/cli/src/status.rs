@@ -3,9 +3,11 @@
 use crate::{console, flag, note, say};
 use anyhow::bail;
 use clap::Args as ClapArgs;
-use lasthop_agents::ap::status::{ModelStatus, StationStatus, Status};
-use lasthop_agents::{ap, service};
+use lasthop_agents::ap::status::{ModelStatus, State, StationStatus};
+use lasthop_agents::service::status::{Status, ask};
+use lasthop_report::account::{Account, counter};
 use lasthop_units::count;
+use serde_json::Value;
 use std::process::ExitCode;
 
 /// Its command line.
@@ -21,51 +23,51 @@ pub struct Args {
 
 /// Asks the agents that run, and prints what they answer.
 pub fn status(args: &Args) -> anyhow::Result<ExitCode> {
-    let ifaces = match &args.iface {
-        Some(iface) => vec![iface.clone()],
-        None => {
-            let all = nix::net::if_::if_nameindex()?;
-            all.iter().filter_map(|iface| Some(iface.name().to_str().ok()?.to_owned())).collect()
-        }
-    };
-    let mut found = Vec::new();
-    for iface in &ifaces {
-        match ap::ask(iface) {
-            Ok(status) => found.extend(status),
-            // Not every interface is one that an agent could be on.
-            Err(service::Error::LinkType { .. } | service::Error::NoInterface { .. }) if args.iface.is_none() => {}
-            Err(error) => return Err(flag::of_ap(error)),
-        }
-    }
+    let found = ask(args.iface.as_deref()).map_err(flag::of_ap)?;
     if found.is_empty() {
         match &args.iface {
             Some(iface) => bail!("no agent runs on {iface}: `lasthop ap --iface {iface}` starts one"),
-            None => {
-                bail!("no agent of an access point runs in this network namespace: `lasthop ap --iface DEV` starts one")
-            }
+            None => bail!("no agent that answers runs in this network namespace: `lasthop ap --iface DEV` starts one"),
         }
     }
-    for status in &found {
+    for status in found {
         if args.json {
-            say!("{}", serde_json::to_string(status)?)?;
-        } else {
-            tell(status)?;
+            say!("{}", Value::from(status))?;
+            continue;
+        }
+        match status["agent"].as_str() {
+            Some("ap") => tell(&serde_json::from_value(Value::from(status))?)?,
+            _ => tell_any(&serde_json::from_value(Value::from(status))?)?,
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn tell(status: &Status) -> anyhow::Result<()> {
-    let Status { iface, law, method, shadow, pid, running_s, heard_s, driver_lost, flows, resting, done, .. } = status;
+/// What every agent tells.
+fn tell_any(Status { agent, iface, pid, running_s, state: (), done }: &Status<()>) -> anyhow::Result<()> {
+    say!("{iface}: {agent}; process {pid}, for {running_s:.0} s")?;
+    tell_done(done)
+}
+
+/// The counters that are not 0.
+fn tell_done(done: &Account) -> anyhow::Result<()> {
+    let counted = done.iter().filter(|(_, value)| value.as_f64().is_some_and(|number| number > 0.0));
+    let counted: Vec<String> = counted.map(|(name, value)| format!("{name} {value}")).collect();
+    if counted.is_empty() { Ok(()) } else { say!("counters: {}", counted.join(", ")) }
+}
+
+fn tell(Status { iface, pid, running_s, state, done, .. }: &Status<State>) -> anyhow::Result<()> {
+    let State { law, method, shadow, heard_s, driver_lost, flows, resting, .. } = state;
+    let counter = |name| counter(done, name);
     let mode = if *shadow { "shadow, nothing is changed" } else { "acting" };
     say!("{iface}: {law}, {mode}; attached by {method}; process {pid}, for {running_s:.0} s")?;
     let driver = if *driver_lost { "silent: no window is lowered" } else { "heard" };
     say!(
         "driver: {driver}, last {heard_s:.2} s ago; {} acted on, {} refused, {} too old, {} silent",
-        count(done.intervals, "report"),
-        done.refused_reports,
-        done.stale_reports,
-        count(done.driver_losses, "time")
+        count(counter("intervals"), "report"),
+        counter("refused_reports"),
+        counter("stale_reports"),
+        count(counter("driver_losses"), "time")
     )?;
     let total = flows.tight + flows.ceiling + flows.free;
     say!(
@@ -73,10 +75,10 @@ fn tell(status: &Status) -> anyhow::Result<()> {
         flows.tight,
         flows.ceiling,
         flows.free,
-        done.flows,
-        count(done.orders, "order")
+        counter("flows"),
+        count(counter("orders"), "order")
     )?;
-    if let Some(ModelStatus { decider, version, age_s, age_limit_s, items }) = &status.model {
+    if let Some(ModelStatus { decider, version, age_s, age_limit_s, items }) = &state.model {
         let by = match decider.as_str() {
             "learned" => "the learned tree",
             "given" => "the given tree",
@@ -90,12 +92,13 @@ fn tell(status: &Status) -> anyhow::Result<()> {
         );
         say!("model: {by} decides; {newest}; {} so far", count(*items, "item"))?;
     }
-    if done.strangers > 0 {
-        note!("up to {} flows at once were of nobody knows whom, and left alone", done.strangers);
+    if counter("strangers") > 0 {
+        note!("up to {} flows at once were of nobody knows whom, and left alone", counter("strangers"));
     }
-    if status.shared_backlog_packets > 0 {
-        say!("waiting for all stations: {}", count(status.shared_backlog_packets, "packet"))?;
+    if state.shared_backlog_packets > 0 {
+        say!("waiting for all stations: {}", count(state.shared_backlog_packets, "packet"))?;
     }
+    tell_done(done)?;
     let row = |station: &StationStatus| {
         let rate = match station.phy_rate_mbit_s {
             0.0 => "-".to_owned(),
@@ -105,5 +108,5 @@ fn tell(status: &Status) -> anyhow::Result<()> {
         [station.to_string(), flows.to_string(), backlog_packets.to_string(), queue_drops.to_string(), rate]
     };
     let head = ["station", "flows", "waiting", "refused", "PHY rate, Mbit/s"];
-    say!("{}", console::table(head, status.stations.iter().map(row)))
+    say!("{}", console::table(head, state.stations.iter().map(row)))
 }

@@ -46,8 +46,13 @@ pub fn counter(account: &Account, name: &str) -> u64 {
     account.get(name).and_then(Value::as_u64).unwrap_or(0)
 }
 
+/// True for the name of a counter that is a maximum.
+pub fn is_maximum(name: &str) -> bool {
+    MAXIMA.iter().any(|prefix| name.starts_with(prefix))
+}
+
 fn together(name: &str, one: &Value, other: Value) -> Value {
-    let largest = MAXIMA.iter().any(|prefix| name.starts_with(prefix));
+    let largest = is_maximum(name);
     match (one.as_u64(), other.as_u64(), one.as_f64(), other.as_f64()) {
         (Some(one), Some(other), ..) if largest => one.max(other).into(),
         (Some(one), Some(other), ..) => one.saturating_add(other).into(),

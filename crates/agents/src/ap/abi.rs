@@ -1,11 +1,11 @@
 //! What user space and the eBPF program share: `bpf/rwnd.h`, mirrored. The flow itself is
 //! [`lasthop_laws::oal::rwnd::Flow`].
 
+use crate::service::counters::counters;
 use lasthop_laws::oal::rwnd::Flow;
 use lasthop_laws::oal::rwnd::ways::WAYS;
 use lasthop_units::Time;
 use lasthop_wire::{FlowKey, ip};
-use serde::Serialize;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A flow's key: addresses and ports as on the wire (`struct rwnd_key`).
@@ -25,27 +25,29 @@ pub struct Key {
     sum: u16,
 }
 
-/// What the program counts apart from what stands in flows, summed over processors (`struct rwnd_counters`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
-#[repr(C)]
-pub struct Counters {
-    /// Windows lowered.
-    pub rewritten: u64,
-    /// Uplink segments that passed untouched because the agent's heartbeat was too old.
-    pub unattended: u64,
-    /// TCP segments of known flows that could not be parsed.
-    pub malformed: u64,
-    /// Flows that entered the table.
-    pub opened: u64,
-    /// Of these, those that took the place of a flow that was not over.
-    pub evicted: u64,
-    /// Flows for which there was no place: they are left alone.
-    pub refused: u64,
-    /// Segments of known flows that needed more than the program's short way.
-    pub apart: u64,
-    /// Events for which the ring had no room.
-    #[serde(skip)]
-    pub missed: u64,
+counters! {
+    /// What the program counts apart from what stands in flows, summed over processors
+    /// (`struct rwnd_counters`).
+    #[repr(C)]
+    pub struct Counters {
+        /// Windows lowered.
+        pub rewritten: u64,
+        /// Uplink segments that passed untouched because the agent's heartbeat was too old.
+        pub unattended: u64,
+        /// TCP segments of known flows that could not be parsed.
+        pub malformed: u64,
+        /// Flows that entered the table.
+        pub opened: u64,
+        /// Of these, those that took the place of a flow that was not over.
+        pub evicted: u64,
+        /// Flows for which there was no place: they are left alone.
+        pub refused: u64,
+        /// Segments of known flows that needed more than the program's short way.
+        pub apart: u64,
+        /// Events for which the ring had no room.
+        #[serde(skip)]
+        pub missed: u64,
+    }
 }
 
 /// SACK blocks that fit into a header.

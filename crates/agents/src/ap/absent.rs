@@ -1,6 +1,5 @@
 //! The agent of a build without eBPF: says what is missing.
 
-use super::status::Status;
 use super::{Config, Error, Summary};
 use crate::service::driver::DriverSource;
 use crate::service::{self, Cleaned, Stop};
@@ -29,13 +28,5 @@ pub fn run_with(config: &Config, _: Box<dyn HopLaw>, _: &mut dyn DriverSource, _
 /// # Errors
 /// Always.
 pub fn clean(_: &str) -> Result<Cleaned, service::Error> {
-    Err(service::Error::NotBuilt)
-}
-
-/// Always [`service::Error::NotBuilt`]: this binary has no agent that could be asked.
-///
-/// # Errors
-/// Always.
-pub fn ask(_: &str) -> Result<Option<Status>, service::Error> {
     Err(service::Error::NotBuilt)
 }

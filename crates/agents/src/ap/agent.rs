@@ -7,8 +7,9 @@ use super::log::Log;
 use super::news::News;
 use super::passing::Passing;
 use super::stations::Stations;
-use super::status::{self, Done, Flows, Status};
+use super::status::{self, Flows, State};
 use super::table::Slot;
+use super::tally::Tally;
 use super::watch::{Attention, Seen};
 use crate::service::backoff::Backoff;
 use crate::service::driver::DriverSource;
@@ -16,9 +17,8 @@ use crate::service::{Say, Stop};
 use lasthop_laws::oal::rwnd::Flow;
 use lasthop_laws::{Decision, HopLaw, Why, observation};
 use lasthop_signals::{FlowId, HopReport, Node, Signal};
-use lasthop_units::{Bytes, Span, Time, serialise};
+use lasthop_units::{Bytes, Span, Time};
 use lasthop_wire::driver::Record;
-use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io;
 
@@ -40,8 +40,8 @@ pub(super) trait Enforcer {
     fn missed(&self) -> u64;
     /// Flows that have lost their place in the table to others, or found none, so far.
     fn without_place(&self) -> u64;
-    /// Shows the agent's status to whoever wants to see it.
-    fn show(&self, _status: &dyn Fn() -> Status) {}
+    /// Shows the agent's state and what it has done.
+    fn show(&self, _now: &dyn Fn() -> (State, Tally)) {}
 }
 
 /// The world's time.
@@ -50,43 +50,6 @@ pub(super) trait Clock {
     fn now(&self) -> Time;
     /// Lets time pass.
     fn rest(&self, span: Span);
-}
-
-/// What the loop has done.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct Tally {
-    /// Driver reports that were acted on.
-    pub intervals: u64,
-    /// Driver reports that were too old when they came, and therefore ignored.
-    pub stale_reports: u64,
-    /// Driver reports that were refused: they could not be read, or contradicted themselves, the one before or the time that had
-    /// passed.
-    pub refused_reports: u64,
-    /// Flows that were managed.
-    pub flows: u64,
-    /// The most flows at once that belong to stations which neither driver nor operator had named: they were left
-    /// alone.
-    pub strangers: u64,
-    /// The most flows at once with neither timestamps nor a handshake in which no SYN was repeated: their round trip cannot be
-    /// told, and they get no window.
-    pub untimed: u64,
-    /// Flows that left the table since nobody had used them for long.
-    pub expired: u64,
-    /// Targets that were set or lifted.
-    pub orders: u64,
-    /// Targets that were not set, since what was in force was near enough.
-    #[serde(rename = "orders_spared")]
-    pub spared: u64,
-    /// Events of the program that were lost before they were read: what was to be learned then is not.
-    pub events_missed: u64,
-    /// Times that the driver went silent for longer than the age limit.
-    pub driver_losses: u64,
-    /// The longest that one interval's work has taken.
-    #[serde(rename = "longest_work_us", serialize_with = "serialise::micros")]
-    pub longest_work: Span,
-    /// How long it took in the end to open the windows that were limited.
-    #[serde(rename = "longest_farewell_ms", serialize_with = "serialise::millis")]
-    pub farewell: Span,
 }
 
 pub(super) struct Agent<'a> {
@@ -194,7 +157,7 @@ impl<'a> Agent<'a> {
         let patience = Span::from_nanos(self.age_limit.as_nanos() / 4).min(BREATH);
         let mut heard = clock.now();
         let mut lost = false;
-        let (mut looked, mut surveyed, began_at) = (heard, heard, heard);
+        let (mut looked, mut surveyed) = (heard, heard);
         let mut reason = Ok(());
         let (mut connected, mut backoff) = (true, Backoff::new());
         while !stop.is_asked() && reason.is_ok() {
@@ -258,7 +221,7 @@ impl<'a> Agent<'a> {
                 self.news.places(now, self.enforcer.without_place());
                 self.news.tell(now);
                 let agent = &*self;
-                agent.enforcer.show(&|| agent.status((began_at, heard, now), lost));
+                agent.enforcer.show(&|| (agent.state((heard, now), lost), agent.tally));
             }
             clock.rest(LEAST_INTERVAL.saturating_sub(clock.now().since(began)));
         }
@@ -266,8 +229,8 @@ impl<'a> Agent<'a> {
         reason
     }
 
-    /// What there is to show. `times`: when it began, when a report was acted on last, now.
-    fn status(&self, (began, heard, now): (Time, Time, Time), lost: bool) -> Status {
+    /// What there is to show. `heard`: when a report was acted on last.
+    fn state(&self, (heard, now): (Time, Time), lost: bool) -> State {
         let mut flows = Flows::default();
         let mut of: BTreeMap<Node, usize> = BTreeMap::new();
         for known in self.known.values() {
@@ -281,10 +244,8 @@ impl<'a> Agent<'a> {
             *of.entry(known.station).or_default() += 1;
         }
         let count = |station| of.get(&station).copied().unwrap_or(0);
-        Status {
+        State {
             law: self.law.name().to_owned(),
-            pid: std::process::id(),
-            running_s: now.since(began).as_secs_f64(),
             heard_s: now.since(heard).as_secs_f64(),
             driver_lost: lost,
             flows,
@@ -297,8 +258,7 @@ impl<'a> Agent<'a> {
                 .collect(),
             shared_backlog_packets: self.last.queues.iter().map(|queue| u64::from(queue.backlog_packets)).sum(),
             model: self.law.model(now).map(Into::into),
-            done: Done::of(&self.tally),
-            ..Status::default()
+            ..State::default()
         }
     }
 

@@ -1,8 +1,9 @@
 //! What an agent is told, and what it tells in the end.
 
 use super::abi::Counters;
-use super::agent::Tally;
-use super::status::Viewer;
+use super::status::State;
+use super::tally::Tally;
+use crate::service::status::Viewer;
 use crate::service::{self, Method, Say};
 use lasthop_signals::Node;
 use lasthop_units::Span;
@@ -33,7 +34,7 @@ pub struct Config {
     /// Begin although something may carry packets past the programs ([`super::bypasses`]).
     pub allow_offload: bool,
     /// These are shown the agent's status as it runs.
-    pub viewers: Vec<Arc<dyn Viewer>>,
+    pub viewers: Vec<Arc<dyn Viewer<State>>>,
     /// Where to write the decision log (JSON lines), if anywhere.
     pub log: Option<PathBuf>,
     /// Receives messages about what happens while the agent runs.

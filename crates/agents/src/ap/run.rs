@@ -7,16 +7,17 @@ use super::log::Log;
 use super::offload_monitor::OffloadMonitor;
 use super::sources::Kernel;
 use super::stations::Stations;
-use super::status::{Status, Viewer};
+use super::status::State;
 use super::table::Slot;
+use super::tally::Tally;
 use super::watch::{Attention, Seen};
 use super::{Config, Error, Summary, offload};
+use crate::service::counters::account;
 use crate::service::driver::{DriverSource, SocketDriver};
-use crate::service::owner::Claim;
-use crate::service::{self, Cleaned, Method, Stop, attach, clock, device, owner, privileges, status_socket, system};
+use crate::service::status::Shown;
+use crate::service::{self, Cleaned, Method, Stop, attach, clock, device, privileges};
 use lasthop_laws::HopLaw;
 use lasthop_units::{Bytes, Span, Time};
-use std::sync::Arc;
 
 /// Runs the agent with reports from `config.driver`, or from the kernel, until `stop` is asked; nothing is left attached.
 ///
@@ -67,9 +68,8 @@ struct Programs {
     ifindex: i32,
     /// No target is ever set.
     shadow: bool,
-    claim: Claim,
+    shown: Shown<State>,
     method: Method,
-    viewers: Vec<Arc<dyn Viewer>>,
 }
 
 impl Attached {
@@ -77,7 +77,7 @@ impl Attached {
     fn prepare(config: &Config, segments: bool) -> Result<Attached, Error> {
         config.validate()?;
         let device = device::find(&config.iface)?;
-        let claim = owner::claim(REWRITER.kind, device.index)?;
+        let shown = Shown::claim(REWRITER.kind, (&config.iface, device.index), config.viewers.clone())?;
         let offload_monitor = if config.allow_offload {
             None
         } else {
@@ -107,20 +107,10 @@ impl Attached {
         if config.shadow {
             (config.say)("shadow: nothing is changed; orders are those that would be given");
         }
-        for viewer in config.viewers.clone() {
-            let serve = move || {
-                // It has what is left of the agent's privileges, and needs none.
-                if privileges::drop_all_but(&[]).is_ok() {
-                    viewer.serve();
-                }
-            };
-            let started = std::thread::Builder::new().name("lasthop-viewer".to_owned()).spawn(serve);
-            started.map_err(system("a thread for the viewer"))?;
-        }
-        let (iface, ifindex, shadow, viewers) =
-            (config.iface.clone(), device.index, config.shadow, config.viewers.clone());
+        shown.serve()?;
+        let (iface, ifindex, shadow) = (config.iface.clone(), device.index, config.shadow);
         Ok(Attached {
-            programs: Programs { rewriter, offload_monitor, iface, ifindex, shadow, claim, method, viewers },
+            programs: Programs { rewriter, offload_monitor, iface, ifindex, shadow, shown, method },
             method,
             log,
         })
@@ -170,15 +160,6 @@ pub fn attached(ifindex: i32) -> usize {
     attach::attached(&REWRITER, ifindex)
 }
 
-/// Asks the agent on an interface of this network namespace; `None` if there is none.
-///
-/// # Errors
-/// [`service::Error::NoInterface`]; [`service::Error::System`] if it does not answer within three seconds, or not as an
-/// agent does: one of another version, one that is stopped, or one of another user's that does not answer us.
-pub fn ask(iface: &str) -> Result<Option<Status>, service::Error> {
-    status_socket::ask(REWRITER.kind, iface)
-}
-
 impl Enforcer for Programs {
     fn look(&self, all: bool, each: &mut dyn FnMut(Seen<'_>) -> Attention) {
         self.rewriter.look(all, each);
@@ -225,14 +206,13 @@ impl Enforcer for Programs {
         self.rewriter.counted().map_or(0, |counters| counters.evicted + counters.refused)
     }
 
-    fn show(&self, status: &dyn Fn() -> Status) {
-        let (iface, method) = (&self.iface, self.method.name());
-        let whole = || Status { iface: iface.clone(), method: method.to_owned(), shadow: self.shadow, ..status() };
-        status_socket::answer(&self.claim, whole);
-        if !self.viewers.is_empty() {
-            let status = whole();
-            self.viewers.iter().for_each(|viewer| viewer.show(&status));
-        }
+    fn show(&self, now: &dyn Fn() -> (State, Tally)) {
+        self.shown.show(|| {
+            let (state, tally) = now();
+            let mut done = account(&tally);
+            done.extend(self.rewriter.counters().map(|counters| account(&counters)).unwrap_or_default());
+            (State { method: self.method.name().to_owned(), shadow: self.shadow, ..state }, done)
+        });
     }
 }
 

@@ -1,27 +1,19 @@
-//! What an agent shows of itself while it runs: to whoever asks (`lasthop status`), and to a viewer that its program brings.
+//! What an agent on an access point shows of itself while it runs, beside what all agents do.
 
-use super::agent::Tally;
 use lasthop_laws::Model;
 use lasthop_signals::{Node, StationReport};
 use lasthop_units::Span;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// An agent at one moment.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Status {
-    /// Its interface.
-    pub iface: String,
+pub struct State {
     /// The law that decides.
     pub law: String,
     /// How its programs are attached: `tcx` or `clsact`.
     pub method: String,
     /// It changes nothing: windows are those that it would have ordered.
     pub shadow: bool,
-    /// Its process.
-    pub pid: u32,
-    /// Seconds since it began.
-    pub running_s: f64,
     /// Seconds since the driver, or the kernel, told something that could be acted on.
     pub heard_s: f64,
     /// The driver has been silent for longer than reports count: no window is lowered.
@@ -37,8 +29,6 @@ pub struct Status {
     /// What a law that learns decides by; absent for one that does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelStatus>,
-    /// What it has done so far.
-    pub done: Done,
 }
 
 /// Flows by what is done to them.
@@ -96,51 +86,6 @@ impl From<Model> for ModelStatus {
             items: model.items,
         }
     }
-}
-
-/// Counts since the agent began.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Done {
-    /// Reports that were acted on.
-    pub intervals: u64,
-    /// Reports that were too old when they came.
-    pub stale_reports: u64,
-    /// Reports that could not be read, or contradicted themselves, the one before or the time.
-    pub refused_reports: u64,
-    /// Times that the driver fell silent.
-    pub driver_losses: u64,
-    /// Flows that were taken on.
-    pub flows: u64,
-    /// The most flows at once of unknown stations.
-    pub strangers: u64,
-    /// Windows that were ordered or lifted; in shadow mode those that would have been.
-    pub orders: u64,
-    /// The longest that the work of one interval took, microseconds.
-    pub longest_work_us: u64,
-}
-
-impl Done {
-    pub(super) fn of(tally: &Tally) -> Done {
-        Done {
-            intervals: tally.intervals,
-            stale_reports: tally.stale_reports,
-            refused_reports: tally.refused_reports,
-            driver_losses: tally.driver_losses,
-            flows: tally.flows,
-            strangers: tally.strangers,
-            orders: tally.orders,
-            longest_work_us: tally.longest_work.as_nanos() / 1_000,
-        }
-    }
-}
-
-/// Is shown an agent's status as it runs.
-pub trait Viewer: fmt::Debug + Send + Sync {
-    /// Serves what was shown last, for ever, on a thread without any privilege that the agent starts once it is attached.
-    fn serve(&self);
-
-    /// Takes what is so now, twice a second; returns at once.
-    fn show(&self, status: &Status);
 }
 
 /// A station's line.

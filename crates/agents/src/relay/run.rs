@@ -7,9 +7,10 @@ use super::source::Feed;
 use super::stamper::{Place, RELAY, Stamper};
 use super::{Counters, PerHop};
 use crate::service::clock::monotonic_now;
+use crate::service::counters::account;
 use crate::service::log::Log;
-use crate::service::owner::{self, Claim};
 use crate::service::privileges::{self, Account};
+use crate::service::status::Shown;
 use crate::service::{self, Cleaned, Method, Stop, attach, device, fraglist, system};
 use lasthop_laws::atp::HopDelay;
 use lasthop_units::{Span, Time};
@@ -40,7 +41,7 @@ struct Hop {
     place: Place,
     method: Method,
     largest: Span,
-    _claim: Claim,
+    shown: Shown<()>,
 }
 
 /// A line of the log (docs/reference/logs.md).
@@ -82,18 +83,20 @@ impl Relay {
         let devices = config.devices.iter().map(|name| device::find(name)).collect::<Result<Vec<_>, _>>()?;
         refuse_lists()?;
         let log = config.log.as_deref().map(|path| Log::create(path, config.say)).transpose()?;
-        let claim = |device: &device::Device| owner::claim(RELAY.kind, device.index);
-        let claims = devices.iter().map(claim).collect::<Result<Vec<_>, _>>()?;
+        let named = || devices.iter().zip(&config.devices);
+        let claim =
+            |(device, name): (&device::Device, &String)| Shown::claim(RELAY.kind, (name, device.index), Vec::new());
+        let claims = named().map(claim).collect::<Result<Vec<_>, _>>()?;
         let indices: Vec<i32> = devices.iter().map(|device| device.index).collect();
         // Loading takes a moment, in which a driver that is connected would not be heard; and before D is measured there is nothing to stamp.
         let mut stamper = Stamper::load(&config.ports, config.mark_above)?;
         let feed = Feed::open(&config.source, &indices, config.say)?;
         let mut hops = Vec::new();
-        for ((device, name), claim) in devices.iter().zip(&config.devices).zip(claims) {
+        for ((device, name), shown) in named().zip(claims) {
             let place = stamper.add(device.index, device.link_len);
             let method = stamper.attach(device.index, config.method)?;
             let (name, index) = (name.clone(), device.index);
-            hops.push(Hop { name, index, place, method, largest: Span::ZERO, _claim: claim });
+            hops.push(Hop { name, index, place, method, largest: Span::ZERO, shown });
         }
         let handler = handler.map(|handler| Prepared::new(&config.devices, handler)).transpose()?;
         if config.drop_privileges {
@@ -137,21 +140,21 @@ impl Relay {
         for hop in &self.hops {
             self.stamper.set(hop.place, Span::ZERO, Time::ZERO);
         }
-        let Relay { stamper, feed, hops, handler, log, .. } = self;
-        let devices = hops.iter().enumerate().map(|(place, hop)| Device {
-            name: hop.name.clone(),
-            method: hop.method,
-            counters: stamper.counters(hop.place),
-            measured: feed.measured(place),
-            largest: hop.largest,
-        });
-        let devices = devices.collect();
+        let devices = (0..self.hops.len()).map(|place| self.device(place)).collect();
+        let Relay { feed, handler, log, .. } = self;
         let (records, refused, losses) = match &feed {
             Feed::Kernel(_) => (0, 0, 0),
             Feed::Driver(driver) => (driver.records, driver.refused, driver.losses),
         };
         let handled = handler.map(Handler::end).transpose()?;
         Ok(Summary { devices, records, refused, losses, handled, log_error: log.and_then(Log::finish) })
+    }
+
+    /// What was done at an interface.
+    fn device(&self, place: usize) -> Device {
+        let hop = &self.hops[place];
+        let (counters, measured) = (self.stamper.counters(hop.place), self.feed.measured(place));
+        Device { name: hop.name.clone(), method: hop.method, counters, measured, largest: hop.largest }
     }
 
     /// Tells the program what D is, where anything is known.
@@ -172,6 +175,9 @@ impl Relay {
 
     fn look(&mut self, now: Time) -> Result<(), Error> {
         self.feed.look(self.hops.len(), now)?;
+        for (place, hop) in self.hops.iter().enumerate() {
+            hop.shown.show(|| ((), account(&self.device(place))));
+        }
         if let Some(handler) = &self.handler {
             handler.look()?;
         }

@@ -11,6 +11,7 @@ pub(crate) mod bpf_links;
 #[cfg(feature = "bpf")]
 pub(crate) mod cgroup;
 pub mod clock;
+pub mod counters;
 pub(crate) mod device;
 pub mod driver;
 mod error;
@@ -22,7 +23,6 @@ pub mod log;
 mod method;
 #[cfg(feature = "bpf")]
 pub(crate) mod netns;
-#[cfg(feature = "bpf")]
 pub(crate) mod owner;
 pub(crate) mod privileges;
 #[cfg(feature = "bpf")]
@@ -36,8 +36,8 @@ pub(crate) mod said;
 pub(crate) mod shared_memory;
 #[cfg(feature = "bpf")]
 pub(crate) mod skeleton;
-#[cfg(feature = "bpf")]
-pub(crate) mod status_socket;
+pub mod status;
+mod status_socket;
 mod stop;
 
 #[cfg(not(feature = "bpf"))]

@@ -12,6 +12,7 @@ use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, UnixAddr, accept4, bind, connect, getsockopt, listen, socket,
 };
 use nix::unistd::geteuid;
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -84,6 +85,7 @@ pub(crate) fn claim(kind: &str, ifindex: i32) -> Result<Claim, Error> {
 }
 
 /// True if an agent of a kind that lives has claimed an interface.
+#[cfg(feature = "bpf")]
 pub(crate) fn is_claimed(kind: &str, ifindex: i32) -> bool {
     let Ok((fd, name)) = unix().and_then(|fd| Ok((fd, name(kind, ifindex)?))) else { return false };
     match connect(fd.as_raw_fd(), &name) {
@@ -92,6 +94,20 @@ pub(crate) fn is_claimed(kind: &str, ifindex: i32) -> bool {
         Err(Errno::EAGAIN) => true,
         Err(_) => false,
     }
+}
+
+/// The kinds of agents that have claimed interfaces of the calling thread's network namespace, with
+/// the numbers of those.
+///
+/// # Errors
+/// If the kernel does not list its sockets.
+pub(crate) fn claims() -> io::Result<BTreeSet<(String, i32)>> {
+    let sockets = std::fs::read_to_string("/proc/thread-self/net/unix")?;
+    let claim = |line: &str| {
+        let (kind, index) = line.rsplit_once(" @lasthop-")?.1.split_once('/')?;
+        Some((kind.to_owned(), index.parse().ok()?))
+    };
+    Ok(sockets.lines().filter_map(claim).collect())
 }
 
 fn unix() -> nix::Result<OwnedFd> {
@@ -119,6 +135,7 @@ mod tests {
             assert!(is_claimed(AP, ifindex));
         }
         assert!(matches!(claim(AP, ifindex), Err(Error::Busy)));
+        assert!(claims().expect("the kernel lists them").contains(&(AP.to_owned(), ifindex)));
         // Whoever calls is taken in turn; those before have only looked, and have gone.
         let mut caller = call(AP, ifindex).expect("we may").expect("it is claimed");
         let mut answered = 0;

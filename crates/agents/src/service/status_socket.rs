@@ -1,8 +1,7 @@
 //! How another process asks an agent that runs for its status: it calls the claim of the interface ([`owner`]), and the
 //! agent writes its status and hangs up.
 
-use super::error::{Error, system};
-use super::{device, owner};
+use super::owner;
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, send};
 use serde::Serialize;
@@ -17,15 +16,12 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// Octets of an answer that is read at most: a thousand stations have a tenth of this.
 const LONGEST: u64 = 4 << 20;
 
-/// Asks the agent of a kind on an interface of this network namespace; `None` if there is none.
+/// Asks the agent of a kind that has claimed the interface with this number; `None` if none has.
 ///
 /// # Errors
-/// [`Error::NoInterface`]; [`Error::System`] if it does not answer within three seconds, or not as an agent does: one of another version,
-/// one that is stopped, or one of another user's that does not answer us.
-pub(crate) fn ask<Status: DeserializeOwned>(kind: &str, iface: &str) -> Result<Option<Status>, Error> {
-    let device = device::find(iface)?;
-    let call = owner::call(kind, device.index);
-    call.and_then(|stream| stream.map(read).transpose()).map_err(system("the agent's answer"))
+/// What the kernel refuses; if it does not answer within three seconds, or not as an agent does.
+pub(crate) fn ask<Status: DeserializeOwned>(kind: &str, ifindex: i32) -> io::Result<Option<Status>> {
+    owner::call(kind, ifindex)?.map(read).transpose()
 }
 
 fn read<Status: DeserializeOwned>(mut stream: UnixStream) -> io::Result<Status> {

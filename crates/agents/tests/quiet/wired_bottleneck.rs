@@ -9,8 +9,10 @@ use crate::support;
 use crate::support::agent;
 
 use agent::AskAtEnd;
+use lasthop_agents::ap::status::State;
 use lasthop_agents::ap::{self, Config};
 use lasthop_agents::service::Stop;
+use lasthop_agents::service::status::{self, Status};
 use lasthop_laws::oal::{AccessPoint, Params};
 use std::net::IpAddr;
 use std::process::Command;
@@ -140,7 +142,10 @@ fn shadow_mode_logs_decisions_and_changes_nothing() {
         return;
     }
     let Some(world) = World::new() else { return };
-    let ask = || world.row.proxy.within(|| ap::ask(BOTTLENECK)).expect("it may be asked");
+    let ask = || -> Option<Status<State>> {
+        let answers = world.row.proxy.within(|| status::ask(Some(BOTTLENECK))).expect("it may be asked");
+        answers.into_iter().next().map(|answer| serde_json::from_value(answer.into()).expect("an agent's status"))
+    };
     assert_eq!(ask(), None, "no agent runs");
     let stop: &'static Stop = Box::leak(Box::new(Stop::new()));
     let (thread, asks) = (world.agent(stop, true), AskAtEnd(stop));
@@ -148,13 +153,14 @@ fn shadow_mode_logs_decisions_and_changes_nothing() {
     let began = Instant::now();
     let status = loop {
         let status = ask().expect("it runs");
-        if status.done.orders > 0 && status.flows.tight > 0 {
+        if status.done["orders"].as_u64() > Some(0) && status.state.flows.tight > 0 {
             break status;
         }
         assert!(began.elapsed() < Duration::from_secs(30), "{status:?}");
     };
-    assert!(status.shadow && status.law == "oal" && status.pid == std::process::id(), "{status:?}");
-    assert_eq!((status.stations.len(), status.stations[0].flows), (1, FLOWS), "{status:?}");
+    let state = &status.state;
+    assert!(state.shadow && state.law == "oal" && status.pid == std::process::id(), "{status:?}");
+    assert_eq!((state.stations.len(), state.stations[0].flows), (1, FLOWS), "{status:?}");
     drop(flows);
     drop(asks);
     let summary = thread.join().expect("no panic").expect("nothing is taken from it");

@@ -3,8 +3,9 @@
 use crate::flag::Wrong;
 use crate::note;
 use anyhow::Context as _;
-use lasthop_agents::ap::status::{Status, Viewer};
+use lasthop_agents::ap::status::State;
 use lasthop_agents::service::clock::monotonic_now;
+use lasthop_agents::service::status::{Status, Viewer};
 use lasthop_dataset::{
     DataSetError, Device, EVERY, Observed, Observer, Pseudonym, PseudonymKey, Recorder, Recording, Row, World, Writer,
 };
@@ -155,7 +156,7 @@ impl std::fmt::Debug for Tape {
     }
 }
 
-impl Viewer for Tape {
+impl Viewer<State> for Tape {
     fn serve(&self) {
         loop {
             std::thread::sleep(TAKE);
@@ -163,11 +164,11 @@ impl Viewer for Tape {
         }
     }
 
-    fn show(&self, status: &Status) {
+    fn show(&self, status: &Status<State>) {
         // The control loop does not wait for a disk: what stations are called is shown twice a second.
         let Ok(mut inner) = self.0.try_lock() else { return };
         let inner = &mut *inner;
-        for station in &status.stations {
+        for station in &status.state.stations {
             if let Some(address) = &station.address {
                 inner.stations.insert(Node(station.station), inner.key.pseudonym(Device::Station, address.as_bytes()));
             }

@@ -3,114 +3,68 @@
 //! Totals are of all connections. A connection has series of its own if it passes the filter, and if there are no more than
 //! [`MOST`] that are older: a host that opens thousands of connections a minute must not fill the server with series.
 
-use crate::http;
-use anyhow::Context as _;
+use crate::metrics::Exporter;
 use lasthop_agents::host::{Limit, Reading, Totals};
 use lasthop_wire::tcp_info::CaState;
-use prometheus_client::encoding::text::encode;
-use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::registry::Registry;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// Connections that have series of their own at most.
 const MOST: usize = 200;
 
 /// What the latest look has seen.
 #[derive(Default)]
-struct Seen {
+pub struct Seen {
     all: Vec<Option<Limit>>,
     shown: Vec<Reading>,
     totals: Totals,
 }
 
-/// Serves what was published last.
-pub struct Exporter {
-    listener: Option<TcpListener>,
-    address: SocketAddr,
-    seen: Arc<Mutex<Seen>>,
-}
-
 type Labels = Vec<(&'static str, String)>;
 type Numbers = Family<Labels, Gauge<f64, AtomicU64>>;
 
-impl Exporter {
-    /// Takes the address.
-    pub fn bind(address: SocketAddr) -> anyhow::Result<Exporter> {
-        let bind = || {
-            let listener = TcpListener::bind(address)?;
-            Ok::<_, std::io::Error>((listener.local_addr()?, listener))
-        };
-        let (address, listener) = bind().with_context(|| format!("--listen {address}"))?;
-        Ok(Exporter { listener: Some(listener), address, seen: Arc::default() })
-    }
+/// Takes the address.
+pub fn bind(address: SocketAddr) -> anyhow::Result<Exporter<Seen>> {
+    Exporter::bind(address, "lasthop", add)
+}
 
-    /// Begins to serve, on a thread of its own that ends with the process.
-    pub fn serve(mut self) -> anyhow::Result<Exporter> {
-        if let Some(listener) = self.listener.take() {
-            let seen = Arc::clone(&self.seen);
-            let answer = move || text(&seen.lock().unwrap_or_else(PoisonError::into_inner));
-            std::thread::Builder::new()
-                .name("lasthop-metrics".to_owned())
-                .spawn(move || http::serve(&listener, &answer))
-                .context("a thread for --listen")?;
-        }
-        Ok(self)
-    }
-
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// Replaces what is served: all connections, and those that are shown.
-    pub fn publish<'a>(&self, all: &[Reading], shown: impl Iterator<Item = &'a Reading>, totals: Totals) {
+impl Seen {
+    /// All connections, and those that are shown.
+    pub fn new<'a>(all: &[Reading], shown: impl Iterator<Item = &'a Reading>, totals: Totals) -> Seen {
         let all = all.iter().map(|reading| reading.recent.and_then(|recent| recent.limit)).collect();
-        let seen = Seen { all, shown: shown.copied().collect(), totals };
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
+        Seen { all, shown: shown.copied().collect(), totals }
     }
 }
 
-/// The metrics in the text format of OpenMetrics.
-fn text(seen: &Seen) -> String {
-    let mut registry = Registry::with_prefix("lasthop");
-    add_totals(&mut registry, seen);
+fn add(seen: &Seen, registry: &mut Registry) {
+    add_totals(registry, seen);
     let mut oldest: Vec<&Reading> = seen.shown.iter().collect();
     oldest.sort_by_key(|reading| reading.socket.cookie);
     oldest.truncate(MOST);
-    add_connections(&mut registry, &oldest);
-    let mut out = String::new();
-    encode(&mut out, &registry).expect("a string takes everything");
-    out
+    add_connections(registry, &oldest);
 }
-
 fn add_totals(registry: &mut Registry, seen: &Seen) {
-    let gauge = |registry: &mut Registry, name: &str, help: &str, value: usize| {
-        let gauge = Gauge::<i64>::default();
-        gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
-        registry.register(name, help, gauge);
-    };
-    gauge(registry, "connections", "TCP connections of this network namespace", seen.all.len());
-    let without = seen.shown.len().saturating_sub(MOST);
-    gauge(registry, "connections_without_series", "Connections that pass the filter and are too many", without);
+    let count = |number: usize| ConstGauge::new(i64::try_from(number).unwrap_or(i64::MAX));
+    registry.register("connections", "TCP connections of this network namespace", count(seen.all.len()));
+    let without = "Connections that pass the filter and are too many";
+    registry.register("connections_without_series", without, count(seen.shown.len().saturating_sub(MOST)));
     let limits = Family::<Labels, Gauge>::default();
     for limit in Limit::ALL {
         let count = seen.all.iter().filter(|of| **of == Some(limit)).count();
         limits.get_or_create(&vec![("by", limit.name().to_owned())]).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
     registry.register("connections_limited", "Connections by what held them back between the latest looks", limits);
-    let counter = |registry: &mut Registry, name: &str, help: &str, value: u64| {
-        let counter = Counter::<u64>::default();
-        counter.inc_by(value);
-        registry.register(name, help, counter);
-    };
-    let totals = &seen.totals;
-    counter(registry, "sent_bytes", "Payload acknowledged since the monitor began", totals.sent.get());
-    counter(registry, "received_bytes", "Payload received since the monitor began", totals.received.get());
-    counter(registry, "retransmitted_packets", "Segments sent again since the monitor began", totals.retransmitted);
+    let Totals { sent, received, retransmitted, .. } = seen.totals;
+    let counters = [
+        ("sent_bytes", "Payload acknowledged since the monitor began", sent.get()),
+        ("received_bytes", "Payload received since the monitor began", received.get()),
+        ("retransmitted_packets", "Segments sent again since the monitor began", retransmitted),
+    ];
+    counters.into_iter().for_each(|(name, help, value)| registry.register(name, help, ConstCounter::new(value)));
 }
 
 fn add_connections(registry: &mut Registry, readings: &[&Reading]) {
@@ -159,6 +113,7 @@ fn add_connections(registry: &mut Registry, readings: &[&Reading]) {
 mod tests {
     use super::super::view::tests::readings;
     use super::*;
+    use crate::metrics::text;
     use lasthop_units::Bytes;
     use std::io::{Read as _, Write as _};
     use std::net::TcpStream;
@@ -170,7 +125,7 @@ mod tests {
 
     #[test]
     fn connections_and_totals_are_told() {
-        let text = text(&seen(readings(4)));
+        let text = text("lasthop", &seen(readings(4)), add);
         for line in [
             "lasthop_connections 4",
             "lasthop_connections_without_series 0",
@@ -194,7 +149,7 @@ mod tests {
             reading.socket.local.set_port(1000 + cookie as u16);
             reading
         });
-        let text = text(&seen(many.collect()));
+        let text = text("lasthop", &seen(many.collect()), add);
         assert_eq!(text.matches("lasthop_connection_cwnd_packets{").count(), MOST);
         // The oldest stay, so that series do not come and go.
         assert!(text.contains("local=\"127.0.0.1:1000\"") && !text.contains("local=\"127.0.0.1:1200\""));
@@ -203,17 +158,17 @@ mod tests {
 
     #[test]
     fn what_was_published_last_is_served() {
-        let exporter =
-            Exporter::bind(SocketAddr::from(([127, 0, 0, 1], 0))).and_then(Exporter::serve).expect("loopback");
+        let exporter = bind(SocketAddr::from(([127, 0, 0, 1], 0))).and_then(Exporter::begin).expect("loopback");
+        let address = exporter.address().expect("bound");
         let readings = readings(4);
-        exporter.publish(&readings, readings[..1].iter(), Totals::default());
-        let mut stream = TcpStream::connect(exporter.address()).expect("listening");
+        exporter.publish(Seen::new(&readings, readings[..1].iter(), Totals::default()));
+        let mut stream = TcpStream::connect(address).expect("listening");
         stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").expect("connected");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("an answer, and the end");
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
         assert_eq!(answer.matches("lasthop_connection_cwnd_packets{").count(), 1);
-        let taken = Exporter::bind(exporter.address()).err().expect("taken");
-        assert!(format!("{taken:#}").starts_with(&format!("--listen {}", exporter.address())), "{taken:#}");
+        let taken = bind(address).expect_err("taken");
+        assert!(format!("{taken:#}").starts_with(&format!("--listen {address}")), "{taken:#}");
     }
 }
