@@ -1,6 +1,6 @@
 //! What an edge proxy's log says of a run, beside what the emulator saw of the same stations.
 
-use crate::tunnel;
+use crate::programs::tunnel;
 use lasthop_lab::log::HopLog;
 use lasthop_lab::{Doubt, Outcome, Spec};
 use lasthop_laws::observation::{Account, Slot};

@@ -1,8 +1,8 @@
 //! Runs a plan.
 
-use crate::{ExperimentError, Place, Plan, agent, carrier, host, pbe, regulated, terminal, tunnel};
+use crate::programs::{PROGRAMS, Wanted};
+use crate::{ExperimentError, Place, Plan, host, regulated};
 use lasthop_lab::{LabError, Spec, Stop};
-use lasthop_laws::Transport;
 use lasthop_report::{Incomplete, Lateness, Run, RunInfo, RunRecord, RunStatus, Summary};
 use lasthop_scenario::{Scenario, SetUp};
 use lasthop_sim::SimError;
@@ -170,28 +170,14 @@ fn undisturbed<R, E>(tries: usize, mut run: impl FnMut() -> Result<(R, RunStatus
     }
 }
 
-/// One run of `scenario` under `law` as the lab makes it: the law's agent, or its edge proxy with
-/// the stations' agents, what carries its transfers over UDP with the relays, or PBE-CC's pair, is the running program, started again.
+/// One run of `scenario` under `law` as the lab makes it, with the programs that the law needs.
 ///
 /// # Errors
 /// [`ExperimentError::OwnProgram`] if the running program cannot find itself.
 pub fn lab_spec(scenario: &Scenario, law: &SetUp, seed: u64) -> Result<Spec, ExperimentError> {
     let mut spec = Spec::of(scenario, law, seed);
     let program = std::env::current_exe().map_err(ExperimentError::OwnProgram)?;
-    if let Some(choice) = law.agent() {
-        agent::add(&program, choice, &mut spec);
-    }
-    for (carrier, host) in spec.carriers.iter_mut().zip(scenario.hosts()) {
-        *carrier = carrier::command(program.clone(), law.sender(&host.name));
-    }
-    if law.senders().any(|sender| sender.transport() == Transport::Atp) {
-        carrier::add_relays(&program, &mut spec);
-    }
-    if let Some(choice) = law.regulator() {
-        tunnel::add(&program, choice, law.frames(), &mut spec);
-    }
-    terminal::add(&program, law, &mut spec);
-    pbe::add(&program, scenario, law, &mut spec);
+    PROGRAMS.iter().for_each(|add| add(Wanted { program: &program, scenario, law }, &mut spec));
     Ok(spec)
 }
 

@@ -1,9 +1,9 @@
 //! The command line of the agent that the lab starts on its access point: what an operator would type.
 
+use super::Wanted;
 use lasthop_lab::{AccountSpec, Cause, ProgramSpec, Ready, Spec};
 use lasthop_laws::{Choice, Place};
 use lasthop_scenario::Scenario;
-use std::path::Path;
 
 const ACCOUNT: AccountSpec = AccountSpec {
     line: "agent",
@@ -18,7 +18,8 @@ const ACCOUNT: AccountSpec = AccountSpec {
 
 /// `program ap …` on each radio of the access point with the law and its parameters; it finds the stations by itself. No
 /// hardware reaches the lab's interfaces, whatever this machine offloads elsewhere.
-pub fn add(program: &Path, choice: &Choice, spec: &mut Spec) {
+pub(super) fn add(Wanted { program, law, .. }: Wanted<'_>, spec: &mut Spec) {
+    let Some(choice) = law.agent() else { return };
     let line = ["ap", "--iface", "{iface}", "--driver", "{driver}", "--allow-offload"];
     let arguments: Vec<String> = line.map(str::to_owned).into_iter().chain(flags(choice)).collect();
     for node in spec.access_points() {

@@ -3,13 +3,12 @@
 //! The proxy runs in the access point's namespace: at the access point's end of the wire, as in the simulator. Programs of a
 //! station ask the agent beside them for connections.
 
-use crate::agent::{flags, words};
+use super::Wanted;
+use super::agent::{flags, words};
 use lasthop_lab::{DOOR, ProgramSpec, Ready, Spec};
-use lasthop_laws::Choice;
 use lasthop_scenario::Scenario;
 use lasthop_signals::FrameSource;
 use std::net::SocketAddr;
-use std::path::Path;
 
 /// The proxy's port.
 const PORT: u16 = 4800;
@@ -23,7 +22,8 @@ pub fn station_log(station: usize) -> String {
 
 /// `program pair` for each station, `program proxy` with the law's parameters, and `program station` on each. The agents and the
 /// proxy find each other once the hop is alive.
-pub fn add(program: &Path, choice: &Choice, frames: FrameSource, spec: &mut Spec) {
+pub(super) fn add(Wanted { program, law, .. }: Wanted<'_>, spec: &mut Spec) {
+    let Some(choice) = law.regulator() else { return };
     let of = |name: String, host, arguments| ProgramSpec::new(name, host, program.to_owned(), arguments);
     let ap = Scenario::AP_HOST;
     let stations: Vec<String> = spec.stations().into_iter().map(str::to_owned).collect();
@@ -45,7 +45,7 @@ pub fn add(program: &Path, choice: &Choice, frames: FrameSource, spec: &mut Spec
         let line =
             format!("station --proxy {at} --key {{file:station-{node}.key}} --listen {DOOR} --log {{log}} --realtime");
         let mut arguments = words(&line);
-        if frames == FrameSource::Radiotap {
+        if law.frames() == FrameSource::Radiotap {
             arguments.extend(words("--monitor {monitor}"));
         }
         arguments.extend(slot.iter().flat_map(|(_, slot)| ["--slot".to_owned(), slot.to_string()]));

@@ -1,11 +1,12 @@
 //! The command lines of PBE-CC's agents, which the lab starts on senders and on stations in a cell: what operators would type.
 
-use crate::agent::words;
+use super::Wanted;
+use super::agent::words;
 use lasthop_lab::{AccountSpec, Cause, ProgramSpec, Ready, Spec};
 use lasthop_laws::pbe::OF_SENDERS;
 use lasthop_laws::{Choice, Transport};
 use lasthop_radio::LastHop;
-use lasthop_scenario::{Scenario, SetUp, Stream, StreamKind};
+use lasthop_scenario::{Scenario, Stream, StreamKind};
 use lasthop_signals::HostId;
 use std::path::Path;
 
@@ -25,9 +26,9 @@ const ACCOUNT: AccountSpec = AccountSpec {
 /// What senders' agents call the congestion control: of several in one kernel each has a name of its own, with its number behind.
 const NAME: &str = "lasthop_pbe";
 
-/// Agents for the senders of `law` that are told a capacity, and for the stations that tell one; with the congestion control of each such sender in
+/// Agents for the senders that are told a capacity, and for the stations that tell one; with the congestion control of each such sender in
 /// `spec`. Nothing without such senders.
-pub fn add(program: &Path, scenario: &Scenario, law: &SetUp, spec: &mut Spec) {
+pub(super) fn add(Wanted { program, scenario, law }: Wanted<'_>, spec: &mut Spec) {
     let hosts = scenario.hosts();
     let told = |host: &HostId| law.sender(&hosts[host.index()].name).transport() == Transport::ReceiverFeedback;
     let all: Vec<HostId> = (0..hosts.len()).map(|place| HostId(place as u16)).filter(told).collect();

@@ -1,11 +1,11 @@
 //! The command lines of the agents that the lab starts on stations: what an operator would type.
 
-use crate::agent::{flags, words};
+use super::Wanted;
+use super::agent::{flags, words};
 use lasthop_lab::{AccountSpec, Cause, ProgramSpec, Ready, Spec, address, topology};
 use lasthop_laws::Place;
-use lasthop_scenario::{Scenario, SetUp};
+use lasthop_scenario::Scenario;
 use lasthop_signals::MacAddress;
-use std::path::Path;
 
 const ACCOUNT: AccountSpec = AccountSpec {
     line: "terminal",
@@ -18,13 +18,13 @@ const ACCOUNT: AccountSpec = AccountSpec {
     ],
 };
 
-/// `program host …` on each station with a law of `set_up` that bounds its windows, with that law and its parameters.
-pub fn add(program: &Path, set_up: &SetUp, spec: &mut Spec) {
+/// `program host …` on each station with a law that bounds its windows, with that law and its parameters.
+pub(super) fn add(Wanted { program, law, .. }: Wanted<'_>, spec: &mut Spec) {
     // None changes access points: they are one network.
     let bssid = spec.access_points().first().map(|ap| MacAddress(address::mac(topology::LAST, *ap)));
     let stations: Vec<String> = spec.stations().into_iter().map(str::to_owned).collect();
     for (station, name) in stations.iter().enumerate() {
-        let (Some(part), Some(bssid)) = (set_up.part(Place::Terminal, name), bssid) else { continue };
+        let (Some(part), Some(bssid)) = (law.part(Place::Terminal, name), bssid) else { continue };
         let mut arguments = words("host --iface {iface} --cgroup {cgroup} --key {network-key} --log {log} --bss");
         arguments.push(bssid.to_string());
         arguments.extend(flags(&part.law));
