@@ -8,7 +8,6 @@ mod hystart;
 pub mod newreno;
 mod prr;
 pub mod reno;
-pub mod scalable;
 pub mod setup;
 pub mod tahoe;
 #[cfg(test)]
@@ -46,7 +45,6 @@ pub const LAWS: &[Entry] = &[
     adaptive_pacing::LAW,
     vivace::LAW,
     westwood::LAW,
-    scalable::LAW,
 ];
 
 /// Those that Linux has too, by the same names. No kernel has the others.
