@@ -23,7 +23,7 @@ pub struct Segments {
 }
 
 /// What the recorder knows of one bulk flow.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Flow {
     /// The place of the station that it counts for, if there is one.
     pub(crate) station: Option<usize>,
@@ -45,19 +45,7 @@ pub(crate) struct Flow {
 
 impl Flow {
     pub(crate) fn new(station: Option<usize>, name: String, began: Time) -> Flow {
-        Flow {
-            station,
-            stream: None,
-            name,
-            began,
-            ended: None,
-            payload: Bytes::ZERO,
-            arrivals: Bins::default(),
-            round_trips: Delays::default(),
-            last_progress: began,
-            longest_gap: Span::ZERO,
-            counters: Vec::new(),
-        }
+        Flow { station, name, began, last_progress: began, ..Flow::default() }
     }
 
     /// `payload` reached the application at `at`.

@@ -12,7 +12,7 @@
 use lasthop_units::{Span, Time};
 
 /// The RACK state of one connection.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Rack {
     /// Departure and end of the most recently sent segment that has been delivered.
     newest: (Time, u64),
@@ -34,15 +34,7 @@ const DUP_THRESHOLD: usize = 3;
 
 impl Rack {
     pub(crate) fn new() -> Rack {
-        Rack {
-            newest: (Time::ZERO, 0),
-            rtt: Span::ZERO,
-            highest: 0,
-            reordering_seen: false,
-            steps: 1,
-            persist: 0,
-            dsack_round: 0,
-        }
+        Rack { newest: (Time::ZERO, 0), steps: 1, ..Rack::default() }
     }
 
     /// A segment ending at `end` is delivered; `resent` if any copy but the first was sent, at `sent_at`.

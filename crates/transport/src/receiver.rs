@@ -15,7 +15,7 @@ use std::ops::Range;
 const QUICK_ACKS: u32 = 16;
 
 /// What one end knows of the data that it receives.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Receiver {
     /// Next offset expected (RCV.NXT).
     next: u64,
@@ -44,22 +44,12 @@ impl Receiver {
     pub(crate) fn new(config: &Config) -> Receiver {
         let mss = u64::from(config.mss);
         Receiver {
-            next: 0,
-            early: Ranges::default(),
-            recent: Default::default(),
-            duplicate: None,
-            fin_at: None,
             window: ReceiveWindow::new(config.rmem_default, config.rmem_max, mss),
-            unread: 0,
             read_rate: config.read_rate,
-            read_at: Time::ZERO,
-            unacknowledged: 0,
             quick: QUICK_ACKS,
-            ack_now: false,
-            ack_at: None,
             delay: config.delayed_ack,
             largest: 1,
-            duplicates: 0,
+            ..Receiver::default()
         }
     }
 

@@ -11,7 +11,7 @@
 use lasthop_units::Span;
 
 /// The estimator of one connection.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct RttEstimator {
     srtt: Option<Span>,
     deviation: Span,
@@ -35,20 +35,7 @@ const AFTER_REPEATED_SYN: Span = Span::from_secs(3);
 impl RttEstimator {
     /// An estimator without samples.
     pub(crate) fn new(min_rto: Span, max_rto: Span, initial_rto: Span) -> RttEstimator {
-        RttEstimator {
-            srtt: None,
-            deviation: Span::ZERO,
-            peak: Span::ZERO,
-            variance: Span::ZERO,
-            min_rtt: None,
-            backoff: 0,
-            min_rto,
-            max_rto,
-            initial_rto,
-            samples: 0,
-            sum: Span::ZERO,
-            deviations: Span::ZERO,
-        }
+        RttEstimator { min_rto, max_rto, initial_rto, ..RttEstimator::default() }
     }
 
     /// How many samples there were, their sum, and that of the deviations after each of them.

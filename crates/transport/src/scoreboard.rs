@@ -58,7 +58,7 @@ enum State {
 }
 
 /// The ring of segments between the cumulative acknowledgement and the next new offset.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Scoreboard {
     segments: VecDeque<Segment>,
     una: u64,
@@ -80,19 +80,7 @@ pub(crate) struct Scoreboard {
 impl Scoreboard {
     /// An empty scoreboard. Its first segment will begin at `start`.
     pub(crate) fn new(start: u64) -> Scoreboard {
-        Scoreboard {
-            segments: VecDeque::new(),
-            una: start,
-            nxt: start,
-            sacked: Ranges::default(),
-            sacked_segments: 0,
-            lost_segments: 0,
-            in_flight: 0,
-            departed: 0,
-            first_lost: start,
-            judged: start,
-            resent: VecDeque::new(),
-        }
+        Scoreboard { una: start, nxt: start, first_lost: start, judged: start, ..Scoreboard::default() }
     }
 
     /// First offset not cumulatively acknowledged (SND.UNA).

@@ -15,7 +15,7 @@
 use lasthop_units::{Bytes, Span, Time};
 
 /// The window that one end advertises.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ReceiveWindow {
     /// Payload that the buffer holds now, and may come to hold.
     capacity: u64,
@@ -48,13 +48,10 @@ impl ReceiveWindow {
             max_capacity,
             open: capacity.min(INITIAL_OPEN),
             limit: u64::MAX,
-            edge: 0,
             scale: scale_for(max),
             mss,
-            rtt: None,
-            copied: 0,
             best: capacity.min(10 * mss),
-            measured_at: Time::ZERO,
+            ..ReceiveWindow::default()
         }
     }
 

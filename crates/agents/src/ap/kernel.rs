@@ -201,7 +201,7 @@ impl Rewriter {
     }
 
     pub(super) fn set_target_at(&self, slot: Slot, born: Time, target: Option<Bytes>) -> bool {
-        let mut flow = Flow::new();
+        let mut flow = Flow::default();
         flow.set_target(target);
         let target = flow.target().map_or(0, |octets| octets.get() as u32);
         self.table.set_target(slot, born, target)

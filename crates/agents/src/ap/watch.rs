@@ -91,7 +91,7 @@ impl Watch {
             match before.next_if(|known| known.slot == slot) {
                 Some(known) => self.known.push(known),
                 None => {
-                    let (key, flow) = (Key::default(), Flow::new());
+                    let (key, flow) = (Key::default(), Flow::default());
                     let attention = Attention::Always;
                     self.known.push(Known { slot, key, flow, used: 0, settled: false, attention });
                 }

@@ -14,7 +14,7 @@ use std::net::TcpStream;
 use std::os::fd::{AsFd, AsRawFd};
 
 /// The window of one connection.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Window {
     /// Octets that were expected to be under way or to wait, and those that there was to be room for, when the buffer was last set.
     limit: u64,
@@ -64,16 +64,7 @@ const FORGET: f64 = 0.004;
 
 impl Window {
     pub(super) fn new() -> Window {
-        Window {
-            limit: 0,
-            room: 0,
-            open: 0,
-            clamp: 0,
-            density: FIRST_DENSITY,
-            stale: false,
-            retracts: false,
-            behind: 0,
-        }
+        Window { density: FIRST_DENSITY, ..Window::default() }
     }
 
     /// Nothing has come for a while, and no more than `limit` can at once. Few segments come one by one and lie thin: in a buffer for

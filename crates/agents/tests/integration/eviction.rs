@@ -82,7 +82,7 @@ impl Reference {
         let place = here(&self.keys).or_else(|| {
             let way = ways::choose(&self.ways, tick).filter(|_| opens)?;
             self.keys[way] = Some(key(port));
-            self.ways[way] = Way { flow: Some(Flow::new()), used: tick };
+            self.ways[way] = Way { flow: Some(Flow::default()), used: tick };
             Some(way)
         });
         let Some(way) = place.map(|way| &mut self.ways[way]) else { return };

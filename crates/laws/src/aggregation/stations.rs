@@ -29,7 +29,7 @@ pub struct Stations<T> {
 }
 
 /// One station.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Account<T> {
     /// What the controller keeps of it.
     pub state: T,
@@ -127,7 +127,7 @@ impl<T: Default> Stations<T> {
 
     /// Folds a report of the proxy in. True if its station has become active with it.
     pub fn stream(&mut self, now: Time, report: &StreamReport) -> bool {
-        let account = self.accounts.entry(report.station).or_insert_with(Account::new);
+        let account = self.accounts.entry(report.station).or_default();
         let begun = Stream { now: *report, at: now, before: *report, before_at: now, anew: false };
         let stream = account.stream.get_or_insert(begun);
         if report.packets < stream.now.packets || report.bytes < stream.now.bytes {
@@ -143,7 +143,7 @@ impl<T: Default> Stations<T> {
 
     /// Folds a station's report in. True if the station has become active with it.
     pub fn feedback(&mut self, now: Time, report: &StationFeedback) -> bool {
-        let account = self.accounts.entry(report.station).or_insert_with(Account::new);
+        let account = self.accounts.entry(report.station).or_default();
         if account.last_slot.is_some_and(|last| !report.is_newer_than(last)) {
             return false;
         }
@@ -241,21 +241,7 @@ impl<T: Default> Stations<T> {
     }
 }
 
-impl<T: Default> Account<T> {
-    fn new() -> Account<T> {
-        Account {
-            state: T::default(),
-            activity: Activity::default(),
-            silent: 0,
-            packet_bytes: None,
-            last_slot: None,
-            awaited: false,
-            reported: false,
-            reports: SlotReports::default(),
-            stream: None,
-        }
-    }
-
+impl<T> Account<T> {
     /// It is sent to: [`Activity::is_active`].
     pub fn is_active(&self) -> bool {
         self.activity.is_active()

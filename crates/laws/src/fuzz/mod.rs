@@ -81,7 +81,7 @@ pub fn pcap(bytes: &[u8]) {
 /// direction (1 octet).
 pub fn rewriter(bytes: &[u8]) {
     let Some((target, mut rest)) = bytes.split_first_chunk::<4>() else { return };
-    let mut flow = Flow::new();
+    let mut flow = Flow::default();
     flow.set_target(Some(Bytes::new(u64::from(u32::from_le_bytes(*target)))));
     let mut now = Time::ZERO;
     while let [len, direction, after @ ..] = rest {

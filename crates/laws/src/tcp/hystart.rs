@@ -11,7 +11,7 @@
 use lasthop_units::{Bytes, Rate, Span, Time};
 
 /// The detector of one slow start.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct HyStart {
     round_began: Time,
     /// The round ends when this much has been acknowledged.
@@ -47,14 +47,7 @@ pub(super) struct Sample {
 
 impl HyStart {
     pub(super) fn new() -> HyStart {
-        HyStart {
-            round_began: Time::ZERO,
-            round_end: Bytes::ZERO,
-            last_in_train: Time::ZERO,
-            least: Span::MAX,
-            samples: 0,
-            found: false,
-        }
+        HyStart { least: Span::MAX, ..HyStart::default() }
     }
 
     /// A new slow start begins.

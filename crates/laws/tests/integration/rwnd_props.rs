@@ -127,7 +127,7 @@ struct Account {
 impl Account {
     fn open(opening: Opening) -> Account {
         let now = Time::ZERO + Span::from_secs(1);
-        let mut account = Account { flow: Flow::new(), now, sent: 0, acked: 0, edge: 0, last: None, opening };
+        let mut account = Account { flow: Flow::default(), now, sent: 0, acked: 0, edge: 0, last: None, opening };
         let first = if account.opening.station_opens { [false, true] } else { [true, false] };
         first.into_iter().for_each(|down| account.syn(down));
         account.edge = u64::from(account.opening.syn_window);
@@ -285,7 +285,7 @@ proptest! {
     fn no_nonsense_raises_a_window_or_makes_a_zero(
         target in any::<u64>(), segments in vec((any::<bool>(), any_header()), 0..150),
     ) {
-        let mut flow = Flow::new();
+        let mut flow = Flow::default();
         flow.set_target(Some(Bytes::new(target)));
         let mut now = Time::ZERO;
         for (down, header) in &segments {

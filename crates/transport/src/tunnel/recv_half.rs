@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 /// Data on its way in.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct RecvHalf {
     /// Octets from `base` on; parts that have not come yet are zero.
     buffer: VecDeque<u8>,
@@ -36,16 +36,7 @@ pub(super) enum Refused {
 
 impl RecvHalf {
     pub(super) fn new(limit: u64) -> RecvHalf {
-        RecvHalf {
-            buffer: VecDeque::new(),
-            base: 0,
-            highest: 0,
-            present: Ranges::default(),
-            end: None,
-            limit,
-            origins: VecDeque::new(),
-            end_read: false,
-        }
+        RecvHalf { limit, ..RecvHalf::default() }
     }
 
     /// By how much a part would move the end of what was sent.

@@ -242,7 +242,7 @@ fn syn(isn: u32) -> TcpHeader {
 /// A connection that has carried nothing yet.
 fn handshake(at: Time, isn: u32) -> Flow {
     let syn = syn(isn);
-    let mut flow = Flow::new();
+    let mut flow = Flow::default();
     let _ = flow.on_uplink(at, &syn);
     let answer = TcpHeader { seq: 7, ack: isn.wrapping_add(1), flags: Flags::SYN | Flags::ACK, ..syn };
     flow.on_downlink(at + Span::from_micros(1), &answer);

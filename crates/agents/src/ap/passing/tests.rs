@@ -84,7 +84,7 @@ impl Both {
     fn open(isn: u32) -> Both {
         let mut both = Both {
             now: Time::from_nanos(1_000_000_000),
-            flow: Flow::new(),
+            flow: Flow::default(),
             first: isn.wrapping_add(1),
             next: isn.wrapping_add(1),
             passing: Passing::default(),

@@ -32,9 +32,6 @@ pub struct Bin {
 }
 
 impl Half {
-    /// No samples.
-    pub const EMPTY: Half = Half { bins: [Bin { epoch: 0, min_ns: 0 }; BINS] };
-
     /// Folds a sample taken at `now` in.
     pub fn add(&mut self, now: Time, sample: Span) {
         let sample = u32::try_from(sample.as_nanos()).unwrap_or(u32::MAX);
@@ -64,7 +61,7 @@ mod tests {
 
     #[test]
     fn the_smallest_recent_sample_wins_and_old_ones_are_forgotten() {
-        let mut half = Half::EMPTY;
+        let mut half = Half::default();
         let at = Time::ZERO + Span::from_secs(100);
         assert_eq!(half.min(at), None);
         half.add(at, Span::from_millis(30));
@@ -80,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_sample_too_long_for_its_field_saturates() {
-        let mut half = Half::EMPTY;
+        let mut half = Half::default();
         half.add(Time::ZERO, Span::from_secs(9));
         assert_eq!(half.min(Time::ZERO), Some(Span::from_nanos(u64::from(u32::MAX))));
     }

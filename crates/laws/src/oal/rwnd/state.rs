@@ -8,7 +8,8 @@ use lasthop_units::{Bytes, Span, Time};
 use lasthop_wire::tcp::{Flags, TcpHeader};
 
 /// One flow's state. The layout is that of `struct rwnd_flow` in `bpf/rwnd.h`: an agent reads the eBPF program's map
-/// into this type. Zero means "none" throughout; every bit pattern is a valid value.
+/// into this type. Zero means "none" throughout: of the default nothing has been seen. Every bit pattern is a valid
+/// value.
 ///
 /// The two directions of a flow may be processed on two processors at once, each direction on one. What a segment needs
 /// comes first: with the 40 octets of key that the program's table has before it, it lies in two cache lines of the four
@@ -95,46 +96,6 @@ impl Flow {
     pub const TARGET_AT: usize = std::mem::offset_of!(Flow, target);
     /// Offset of the time of birth.
     pub const BORN_AT: usize = std::mem::offset_of!(Flow, born);
-
-    /// A flow of which nothing has been seen.
-    pub const fn new() -> Flow {
-        Flow {
-            ack_at: 0,
-            target: 0,
-            down_seen: 0,
-            up_seen: 0,
-            ack_val: 0,
-            rewritten: 0,
-            acked: 0,
-            forwarded: 0,
-            last_data: 0,
-            sent_at: 0,
-            edge: 0,
-            highest_ack: 0,
-            max_end: 0,
-            sent_end: 0,
-            window: 0,
-            limit: 0,
-            last_val: 0,
-            last_window: 0,
-            shift: 0,
-            _pad: 0,
-            born: 0,
-            down_isn: 0,
-            up_isn: 0,
-            down_mss: 0,
-            up_mss: 0,
-            syn_window: 0,
-            down_scale: 0,
-            up_scale: 0,
-            wireless: Half::EMPTY,
-            wired: Half::EMPTY,
-            asked_at: 0,
-            handshake: 0,
-            hardware: [0; 6],
-            _spare: [0; 6],
-        }
-    }
 
     /// Windows lowered so far, modulo `2^32`.
     pub const fn rewritten(&self) -> u32 {
@@ -245,7 +206,7 @@ impl Flow {
 
     /// Another connection with the same addresses and ports.
     pub(super) fn restart(&mut self) {
-        *self = Flow { rewritten: self.rewritten, ..Flow::new() };
+        *self = Flow { rewritten: self.rewritten, ..Flow::default() };
     }
 
     /// Largest payload of a segment towards the station, octets: the smaller MSS option, as the other end's path may be

@@ -115,7 +115,7 @@ impl Rewriter {
                 self.evict();
             }
             let id = self.number(key);
-            self.flows.insert(key, Entry { id, station, used: self.uses, flow: Flow::new() });
+            self.flows.insert(key, Entry { id, station, used: self.uses, flow: Flow::default() });
         }
         let entry = self.flows.get_mut(&key)?;
         entry.used = self.uses;

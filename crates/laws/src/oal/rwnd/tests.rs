@@ -40,7 +40,7 @@ struct Wire {
 impl Wire {
     /// The station opens: its SYN goes up. MSS 1448 (timestamps on both sides).
     fn station_opens(station_scale: Option<u8>, server_scale: Option<u8>) -> Wire {
-        let mut wire = Wire { flow: Flow::new(), now: at(0) };
+        let mut wire = Wire { flow: Flow::default(), now: at(0) };
         let syn = TcpHeader { options: syn_options(station_scale), ..segment(Flags::SYN, ISN_UP, 0, 64_000) };
         assert_eq!(wire.flow.on_uplink(wire.now, &syn), None);
         let flags = Flags::SYN | Flags::ACK;
@@ -53,7 +53,7 @@ impl Wire {
 
     /// The other side opens: its SYN goes down, and the station's window stands in its SYN-ACK.
     fn server_opens(station_scale: Option<u8>, server_scale: Option<u8>) -> Wire {
-        let mut wire = Wire { flow: Flow::new(), now: at(0) };
+        let mut wire = Wire { flow: Flow::default(), now: at(0) };
         let syn = TcpHeader { options: syn_options(server_scale), ..segment(Flags::SYN, ISN_DOWN, 0, 65_000) };
         wire.flow.on_downlink(wire.now, &syn);
         let answer = segment(Flags::SYN | Flags::ACK, ISN_UP, FIRST, 64_000);
@@ -127,7 +127,7 @@ fn rule_1_the_shift_needs_the_option_in_both_syns_at_most_14() {
 
 #[test]
 fn rule_1_a_flow_first_seen_in_the_middle_is_left_alone() {
-    let mut wire = Wire { flow: Flow::new(), now: at(0) };
+    let mut wire = Wire { flow: Flow::default(), now: at(0) };
     wire.target(5_000);
     wire.data(0, 500_000);
     assert_eq!(wire.ack(1_000, 60_000), 60_000);
@@ -405,7 +405,7 @@ fn repeated_syns_do_not_restart_and_new_ones_do() {
 
 #[test]
 fn a_repeated_syn_without_options_is_believed() {
-    let mut wire = Wire { flow: Flow::new(), now: at(0) };
+    let mut wire = Wire { flow: Flow::default(), now: at(0) };
     let syn = TcpHeader { options: syn_options(Some(7)), ..segment(Flags::SYN, ISN_UP, 0, 64_000) };
     assert_eq!(wire.flow.on_uplink(wire.now, &syn), None);
     assert_eq!(wire.flow.on_uplink(wire.now, &TcpHeader { options: TcpOptions::default(), ..syn }), None);
@@ -430,7 +430,7 @@ fn both_fins_or_a_reset_end_the_connection() {
 
 /// A handshake without timestamps: the station's SYN and the answer 20 ms later; what the middle then knows of the wired half.
 fn wired_half(station_opens: bool, repeated: bool) -> Option<Span> {
-    let mut flow = Flow::new();
+    let mut flow = Flow::default();
     let options = TcpOptions { timestamps: None, ..syn_options(Some(7)) };
     let with = |header: TcpHeader| TcpHeader { options, ..header };
     let both = Flags::SYN | Flags::ACK;

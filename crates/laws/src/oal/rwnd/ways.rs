@@ -55,7 +55,7 @@ mod tests {
     }
 
     fn half_open() -> Flow {
-        let mut flow = Flow::new();
+        let mut flow = Flow::default();
         flow.on_downlink(Time::from_nanos(1), &header(Flags::SYN, 0));
         flow
     }
