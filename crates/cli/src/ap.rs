@@ -246,15 +246,10 @@ impl Args {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_line::Line;
     use clap::Parser;
     use lasthop_experiment::agent;
     use lasthop_laws::oal::{CapacityRule, Weights, WindowRule};
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: Args,
-    }
 
     #[test]
     fn what_the_lab_writes_is_what_the_agent_reads() {
@@ -277,9 +272,9 @@ mod tests {
         };
         let oal = Choice::named(Place::AccessPoint, "oal").expect("a law").with(params.settings());
         let line = ["ap", "--iface", "wlan0", "--driver", "d"].map(str::to_owned).into_iter();
-        let line = Line::parse_from(line.chain(agent::flags(&oal)));
+        let line = Line::<Args>::parse_from(line.chain(agent::flags(&oal)));
         assert_eq!(line.args.law.choice(), oal);
-        let plain = Line::parse_from(["ap", "--iface", "wlan0", "--driver", "d"]);
+        let plain = Line::<Args>::parse_from(["ap", "--iface", "wlan0", "--driver", "d"]);
         assert_eq!(Params::with(plain.args.law.choice().settings()), Ok(Params::default()));
     }
 }

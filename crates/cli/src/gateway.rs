@@ -175,17 +175,12 @@ fn variants() -> impl clap::builder::TypedValueParser<Value = Variant> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_line::Line;
     use clap::Parser;
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: Args,
-    }
 
     fn parsed(line: &str) -> Result<Args, String> {
         let words = ["mesh-gateway", "--key", "k"].into_iter().chain(line.split_whitespace());
-        Line::try_parse_from(words).map(|line| line.args).map_err(|error| error.to_string())
+        Line::<Args>::try_parse_from(words).map(|line| line.args).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -144,21 +144,16 @@ impl Args {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_line::Line;
     use clap::Parser;
     use lasthop_experiment::agent;
     use lasthop_laws::terminal::{Beside, Params, Rule};
     use lasthop_laws::{Choice, Parameters};
     use lasthop_units::Span;
 
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: Args,
-    }
-
     fn parse(more: &[String]) -> Args {
         let line = ["host", "--iface", "wlan0", "--cgroup", "/sys/fs/cgroup"].map(str::to_owned).into_iter();
-        Line::parse_from(line.chain(more.iter().cloned())).args
+        Line::<Args>::parse_from(line.chain(more.iter().cloned())).args
     }
 
     #[test]

@@ -35,6 +35,8 @@ mod run;
 mod station;
 mod status;
 mod stream;
+#[cfg(test)]
+mod test_line;
 mod trace;
 
 use clap::{Parser, Subcommand};

@@ -143,18 +143,13 @@ fn cell_most(text: &str) -> Result<Rate, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_line::Line;
     use clap::{CommandFactory, Parser};
     use lasthop_laws::Parameters;
     use lasthop_laws::aggregation::{Allocation, Params, PiParams, SLOT};
 
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: Args,
-    }
-
     fn rule(line: &str) -> Rule {
-        Line::parse_from(["proxy", "--keys", "k"].into_iter().chain(line.split_whitespace())).args.rule()
+        Line::<Args>::parse_from(["proxy", "--keys", "k"].into_iter().chain(line.split_whitespace())).args.rule()
     }
 
     #[test]
@@ -178,7 +173,7 @@ mod tests {
     fn cell_stations_use_pbe_unless_all_have_one_rate() {
         let line = |line: &str| {
             let line = ["proxy", "--keys", "k"].into_iter().chain(line.split_whitespace());
-            Line::try_parse_from(line).map(|line| line.args.config().cells)
+            Line::<Args>::try_parse_from(line).map(|line| line.args.config().cells)
         };
         let most = |text: &str| {
             let law = line(text).expect("legal").expect("a law for cells");
@@ -200,7 +195,7 @@ mod tests {
         };
         let station = lasthop_agents::station::Config::new(([192, 0, 2, 1], 4848).into(), PathBuf::new()).slot;
         assert_eq!([slot(""), slot("--law linear-pi"), station], [SLOT; 3]);
-        let help = Line::command().render_long_help().to_string();
+        let help = Line::<Args>::command().render_long_help().to_string();
         assert!(help.contains(&format!("that of the stations must be equal [default: {SLOT}]")), "{help}");
     }
 
@@ -208,7 +203,7 @@ mod tests {
     fn an_unused_flag_is_refused_and_either_remedy_works() {
         let refused = |line: &str| {
             let line = ["proxy", "--keys", "k"].into_iter().chain(line.split_whitespace());
-            Line::parse_from(line).args.refuse_idle_flags().err().map(|error| error.to_string())
+            Line::<Args>::parse_from(line).args.refuse_idle_flags().err().map(|error| error.to_string())
         };
         for right in [
             "",

@@ -181,18 +181,14 @@ impl Args {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_line::Line;
     use clap::{CommandFactory, Parser};
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: Args,
-    }
 
     #[test]
     fn a_part_of_the_page_has_a_name_of_its_own() {
         let name = |line: &str| {
-            let args = Line::parse_from(["reproduce", "aggregation"].into_iter().chain(line.split_whitespace())).args;
+            let args =
+                Line::<Args>::parse_from(["reproduce", "aggregation"].into_iter().chain(line.split_whitespace())).args;
             let system = System::named("aggregation").expect("a system");
             args.page_name(system, &args.chosen(system.figures))
         };
@@ -214,7 +210,7 @@ mod tests {
         }
         for system in SYSTEMS {
             let refused = |figure: &str| {
-                let args = Line::parse_from(["reproduce", system.name, "--figure", figure]).args;
+                let args = Line::<Args>::parse_from(["reproduce", system.name, "--figure", figure]).args;
                 args.refuse_unknown(system).map_err(|error| error.to_string())
             };
             let own: Vec<&str> = system.figures.iter().map(|figure| figure.id).collect();
@@ -222,7 +218,7 @@ mod tests {
             let told = format!("{} has no figure `nosuch`; it has {}", system.name, own.join(", "));
             assert_eq!(refused("nosuch"), Err(told));
         }
-        let args = Line::parse_from(["reproduce", "aggregation", "--figure", "3"]).args;
+        let args = Line::<Args>::parse_from(["reproduce", "aggregation", "--figure", "3"]).args;
         assert!(args.refuse_unknown(System::named("aggregation").expect("a system")).is_err());
     }
 }

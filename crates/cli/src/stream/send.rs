@@ -232,13 +232,8 @@ fn why_of(why: Failure, to: std::net::SocketAddr) -> anyhow::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_line::Line;
     use clap::Parser;
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: Args,
-    }
 
     #[test]
     fn a_flag_that_cannot_be_is_told_with_what_would_be_right() {
@@ -251,10 +246,10 @@ mod tests {
             ("h", "such as host.example.org:4900"),
         ] {
             let words = ["send"].into_iter().chain(wrong.split_whitespace());
-            let told = Line::try_parse_from(words).map(drop).expect_err(wrong).to_string();
+            let told = Line::<Args>::try_parse_from(words).map(drop).expect_err(wrong).to_string();
             assert!(told.contains(says) && !told.contains("-- -"), "{wrong}: {told}");
         }
-        let args = Line::parse_from(["send", "h:1", "--bytes", "3 kB"]).args;
+        let args = Line::<Args>::parse_from(["send", "h:1", "--bytes", "3 kB"]).args;
         assert_eq!(args.bytes, Some(Bytes::new(3_000)));
     }
 }
