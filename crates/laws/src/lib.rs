@@ -59,9 +59,6 @@ pub trait SenderLaw: DynClone + Send {
 
     /// What the sender may do now. Pure: asking twice gives the same answer.
     fn decide(&self, now: Time) -> Decision;
-
-    /// The name by which scenarios and reports call the law.
-    fn name(&self) -> &'static str;
 }
 
 /// Decides for all flows of a hop at once. It can be copied as a [`SenderLaw`] can.
@@ -111,9 +108,6 @@ pub trait ReceiverLaw: DynClone + Send {
 
     /// What to tell now, and when to be woken. Pure.
     fn decide(&self, now: Time) -> Decision;
-
-    /// The name by which scenarios and reports call the law.
-    fn name(&self) -> &'static str;
 }
 
 /// What every receiver law is told when it is created: its node, and the slots in which it tells of what came.

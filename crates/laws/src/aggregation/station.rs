@@ -166,10 +166,6 @@ impl ReceiverLaw for Station {
         let feedback = self.due.map(Feedback::Station);
         Decision { feedback, revisit: Some(self.end), ..Decision::unlimited(Why::Unmanaged) }
     }
-
-    fn name(&self) -> &'static str {
-        super::FRAMES.name
-    }
 }
 
 impl Frames {

@@ -111,10 +111,6 @@ impl ReceiverLaw for Average {
         let feedback = self.feedback.map(Feedback::Path);
         Decision { feedback, revisit: self.due, ..Decision::unlimited(Why::Unmanaged) }
     }
-
-    fn name(&self) -> &'static str {
-        super::NAME
-    }
 }
 
 #[cfg(test)]

@@ -82,10 +82,6 @@ impl SenderLaw for Rate {
         let gap = self.rate.map_or(Span::MAX, |rate| Span::from_secs_f64(1.0 / rate));
         Decision { gap: Some(gap), revisit: self.due, ..Decision::unlimited(self.why) }
     }
-
-    fn name(&self) -> &'static str {
-        super::NAME
-    }
 }
 
 #[cfg(test)]

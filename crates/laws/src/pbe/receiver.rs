@@ -172,10 +172,6 @@ impl ReceiverLaw for Receiver {
         let revisit = self.seen.map(|_| self.heard + SILENT);
         Decision { feedback: self.feedback.map(Feedback::Cell), revisit, ..Decision::unlimited(Why::Unmanaged) }
     }
-
-    fn name(&self) -> &'static str {
-        super::NAME
-    }
 }
 
 #[cfg(test)]

@@ -357,10 +357,6 @@ impl SenderLaw for Pbe {
             ..Decision::unlimited(why)
         }
     }
-
-    fn name(&self) -> &'static str {
-        super::NAME
-    }
 }
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ pub struct AdaptivePacing {
 impl AdaptivePacing {
     /// A flow about to start.
     pub fn new(params: Params, setup: &Setup) -> AdaptivePacing {
-        let (window, hops) = (NewReno::new(setup, NAME, true), f64::from(setup.hops.max(1)));
+        let (window, hops) = (NewReno::new(setup, true), f64::from(setup.hops.max(1)));
         AdaptivePacing { window, params, hops, mss: setup.mss, samples: VecDeque::new(), average: None }
     }
 
@@ -112,10 +112,6 @@ impl SenderLaw for AdaptivePacing {
     fn decide(&self, now: Time) -> Decision {
         let bits = self.mss.get() as f64 * 8.0 / self.interval();
         Decision { pacing: Some(Rate::from_bps(bits.max(1.0) as u64)), ..self.window.decide(now) }
-    }
-
-    fn name(&self) -> &'static str {
-        NAME
     }
 }
 

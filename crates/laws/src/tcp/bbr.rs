@@ -392,10 +392,6 @@ impl SenderLaw for Bbr {
             ..Decision::unlimited(why)
         }
     }
-
-    fn name(&self) -> &'static str {
-        NAME
-    }
 }
 
 #[cfg(test)]

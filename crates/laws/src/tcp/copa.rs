@@ -217,10 +217,6 @@ impl SenderLaw for Copa {
             })
         }
     }
-
-    fn name(&self) -> &'static str {
-        NAME
-    }
 }
 
 #[cfg(test)]

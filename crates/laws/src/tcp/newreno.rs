@@ -17,19 +17,19 @@ pub const CLASSIC_RENO: Entry = entry(
     "classic-reno",
     "Reno without SACK and RACK (RFC 5681): recovery ends at the first acknowledgement of new data.",
     LossRecovery::Reno,
-    |_, setup| Ok(Box::new(NewReno::new(&setup, "classic-reno", false))),
+    |_, setup| Ok(Box::new(NewReno::new(&setup, false))),
 );
 /// NewReno without SACK.
 pub const NEWRENO: Entry = entry(
     "newreno",
     "NewReno without SACK and RACK (RFC 6582): a hole is repaired each round trip.",
     LossRecovery::NewReno,
-    |_, setup| Ok(Box::new(NewReno::new(&setup, "newreno", true))),
+    |_, setup| Ok(Box::new(NewReno::new(&setup, true))),
 );
 /// Reno with SACK alone.
 pub const SACK_RENO: Entry =
     entry("sack-reno", "Reno with SACK and without RACK (RFC 6675).", LossRecovery::Sack, |_, setup| {
-        Ok(Box::new(NewReno::new(&setup, "sack-reno", false)))
+        Ok(Box::new(NewReno::new(&setup, false)))
     });
 
 const fn entry(
@@ -45,7 +45,6 @@ const fn entry(
 #[derive(Clone, Debug)]
 pub struct NewReno {
     window: Window,
-    name: &'static str,
     /// Whether the window is brought down to the flight when recovery ends, so that no burst leaves.
     deflates: bool,
     /// Recovery has just ended.
@@ -53,9 +52,9 @@ pub struct NewReno {
 }
 
 impl NewReno {
-    /// A flow about to start, of the law called `name`. `deflates`: no burst leaves at the end of a recovery (RFC 6582, option 1).
-    pub fn new(setup: &Setup, name: &'static str, deflates: bool) -> NewReno {
-        NewReno { window: Window::new(setup), name, deflates, ended: false }
+    /// A flow about to start. `deflates`: no burst leaves at the end of a recovery (RFC 6582, option 1).
+    pub fn new(setup: &Setup, deflates: bool) -> NewReno {
+        NewReno { window: Window::new(setup), deflates, ended: false }
     }
 
     fn on_ack(&mut self, ack: &Ack) {
@@ -83,10 +82,6 @@ impl SenderLaw for NewReno {
     fn decide(&self, _now: Time) -> Decision {
         self.window.decide()
     }
-
-    fn name(&self) -> &'static str {
-        self.name
-    }
 }
 
 #[cfg(test)]
@@ -97,7 +92,7 @@ mod tests {
     use lasthop_signals::Loss;
 
     fn flow(deflates: bool) -> NewReno {
-        let mut law = NewReno::new(&setup(), "newreno", deflates);
+        let mut law = NewReno::new(&setup(), deflates);
         (0..30).for_each(|_| law.sense(Time::ZERO, &Signal::Ack(ack(1, 40))));
         assert_eq!(cwnd(&law), MSS * 40);
         law
@@ -125,7 +120,7 @@ mod tests {
 
     #[test]
     fn an_acknowledgement_of_many_is_worth_one_segment() {
-        let mut law = NewReno::new(&setup(), "newreno", true);
+        let mut law = NewReno::new(&setup(), true);
         law.sense(Time::ZERO, &Signal::Ack(ack(8, 10)));
         assert_eq!(cwnd(&law), MSS * 11);
     }

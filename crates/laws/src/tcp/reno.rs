@@ -49,10 +49,6 @@ impl SenderLaw for Reno {
     fn decide(&self, _now: Time) -> Decision {
         self.window.decide()
     }
-
-    fn name(&self) -> &'static str {
-        NAME
-    }
 }
 
 #[cfg(test)]

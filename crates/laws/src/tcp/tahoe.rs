@@ -54,10 +54,6 @@ impl SenderLaw for Tahoe {
     fn decide(&self, _now: Time) -> Decision {
         self.window.decide()
     }
-
-    fn name(&self) -> &'static str {
-        NAME
-    }
 }
 
 #[cfg(test)]

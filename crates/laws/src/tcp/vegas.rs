@@ -207,10 +207,6 @@ impl SenderLaw for Vegas {
     fn decide(&self, _now: Time) -> Decision {
         self.window.decide()
     }
-
-    fn name(&self) -> &'static str {
-        NAME
-    }
 }
 
 #[cfg(test)]

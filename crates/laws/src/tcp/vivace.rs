@@ -347,10 +347,6 @@ impl SenderLaw for Vivace {
             })
         }
     }
-
-    fn name(&self) -> &'static str {
-        NAME
-    }
 }
 
 #[cfg(test)]

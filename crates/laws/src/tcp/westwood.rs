@@ -105,10 +105,6 @@ impl SenderLaw for Westwood {
     fn decide(&self, _now: Time) -> Decision {
         self.window.decide()
     }
-
-    fn name(&self) -> &'static str {
-        NAME
-    }
 }
 
 #[cfg(test)]

@@ -27,10 +27,6 @@ impl SenderLaw for Fixed {
         let cwnd = self.cwnd.map(|upper| Bounds { lower: MSS, upper });
         Decision { cwnd, pacing: self.pacing, ..Decision::unlimited(Why::Unmanaged) }
     }
-
-    fn name(&self) -> &'static str {
-        "fixed"
-    }
 }
 
 fn segments(n: u64) -> Box<dyn SenderLaw> {

@@ -31,10 +31,6 @@ impl SenderLaw for Noting {
     fn decide(&self, now: Time) -> Decision {
         self.law.decide(now)
     }
-
-    fn name(&self) -> &'static str {
-        self.law.name()
-    }
 }
 
 /// Departures of what the network loses of a transfer of 400 segments where it loses the data segments of these numbers, what

@@ -26,10 +26,6 @@ impl SenderLaw for Fixed {
         let cwnd = Some(Bounds { lower: MSS, upper: MSS * 40 });
         Decision { cwnd, pacing: self.pacing, ..Decision::unlimited(self.why) }
     }
-
-    fn name(&self) -> &'static str {
-        "fixed"
-    }
 }
 
 /// A connection that stands, with a round trip of 20 ms and endless data, and the moment at which it does.
