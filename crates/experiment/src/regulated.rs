@@ -3,7 +3,7 @@
 use crate::programs::tunnel;
 use lasthop_lab::log::HopLog;
 use lasthop_lab::{Doubt, Outcome, Spec};
-use lasthop_laws::observation::{Account, Slot};
+use lasthop_laws::observation::{Account, Carried, Slot};
 use lasthop_report::{Recorder, Regulated};
 use lasthop_scenario::Scenario;
 use lasthop_signals::Node;
@@ -74,10 +74,11 @@ fn summarise(name: &str, station: Node, slots: &[Slot], hop: &HopLog, (from, to)
         uplink_frames_s: Some(up().count() as f64 / length.as_secs_f64()),
         uplink_airtime_share: Some(share(up().map(|frame| frame.airtime).fold(Span::ZERO, |sum, span| sum + span))),
         backlog_over_bound: most(&|slot| {
-            (slot.bound_bytes > 0).then(|| slot.backlog_bytes as f64 / slot.bound_bytes as f64)
+            let Carried { backlog_bytes, bound_bytes, .. } = slot.carried;
+            (bound_bytes > 0).then(|| backlog_bytes as f64 / bound_bytes as f64)
         }),
-        looks_over_bound: mean(&|slot| Some(slot.over_bound)),
-        pacing_error_us_p99: most(&|slot| slot.pacing_error_us_p99),
+        looks_over_bound: mean(&|slot| Some(slot.carried.over_bound)),
+        pacing_error_us_p99: most(&|slot| slot.carried.pacing_error_us_p99),
     }
 }
 
@@ -118,23 +119,17 @@ mod tests {
             rate: Rate::from_mbit(24),
             why: Why::Regulated,
             station_report: StationFeedback::empty(Node(1), 1, at(0), at(500)),
-            sent_packets: 0,
-            sent_bytes: 0,
-            waiting: true,
-            backlog_bytes,
-            bound_bytes: 1000,
-            over_bound: 0.0,
-            pacing_error_us_p50: None,
-            pacing_error_us_p99: Some(30.5),
             refused_reports: 0,
             refused_why: None,
-            unacknowledged_bytes: 0,
-            packet_bytes: 1500,
-            unsent_packets: 0,
-            min_rtt: None,
-            srtt: None,
-            lost_packets: 0,
-            streams: 1,
+            carried: Carried {
+                waiting: true,
+                backlog_bytes,
+                bound_bytes: 1000,
+                pacing_error_us_p99: Some(30.5),
+                packet_bytes: 1500,
+                streams: 1,
+                ..Carried::default()
+            },
         }
     }
 

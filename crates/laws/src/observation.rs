@@ -10,7 +10,7 @@ mod station;
 
 pub use access_point::{Address, Driver, Flow, Gone, Interval, Missed, Opened};
 pub use host::{Look, Upload};
-pub use proxy::Slot;
+pub use proxy::{Carried, Slot};
 pub use station::{Account, Delays};
 
 use serde::{Deserialize, Serialize};

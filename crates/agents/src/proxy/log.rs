@@ -6,63 +6,41 @@ use super::session::Session;
 use crate::service::clock;
 use crate::service::log::Log;
 use lasthop_laws::Why;
-use lasthop_laws::observation::Slot;
+use lasthop_laws::observation::{Carried, Slot};
 use lasthop_signals::{Node, StationFeedback};
 use lasthop_transport::tunnel::CellFigures;
-use lasthop_units::{Rate, Span, Time};
+use lasthop_units::{Rate, Time};
 use serde::Serialize;
 
-/// What a session has carried since the last line on it, and its path.
-#[derive(Serialize)]
-struct Carried {
-    sent_packets: u64,
-    sent_bytes: u64,
-    waiting: bool,
-    backlog_bytes: u64,
-    bound_bytes: u64,
-    over_bound: f64,
-    pacing_error_us_p50: Option<f64>,
-    pacing_error_us_p99: Option<f64>,
-    unacknowledged_bytes: u64,
-    packet_bytes: usize,
-    unsent_packets: u64,
-    min_rtt_ns: Option<Span>,
-    srtt_ns: Option<Span>,
-    lost_packets: u64,
-    streams: usize,
-}
-
-impl Carried {
-    fn by(session: &mut Session) -> Carried {
-        let (size, unsent) = (session.path.size(), session.path.unsent().count);
-        let endpoint = session.endpoint();
-        let (unacknowledged, streams) = (endpoint.backlog().unacknowledged, endpoint.stream_count());
-        let (min_rtt, srtt, lost_packets) = (endpoint.min_rtt(), endpoint.srtt(), endpoint.lost_packets());
-        let stats = &session.stats;
-        let micros = |q| stats.pacing.quantile(q).map(|span| span.as_nanos() as f64 / 1e3);
-        Carried {
-            sent_packets: stats.packets,
-            sent_bytes: stats.octets,
-            waiting: session.waiting,
-            backlog_bytes: stats.backlog.get(),
-            bound_bytes: stats.bound.get(),
-            over_bound: f64::from(stats.over) / f64::from(stats.looks.max(1)),
-            pacing_error_us_p50: micros(0.5),
-            pacing_error_us_p99: micros(0.99),
-            unacknowledged_bytes: unacknowledged.get(),
-            packet_bytes: size.ip_len(size.datagram()),
-            unsent_packets: unsent,
-            min_rtt_ns: min_rtt,
-            srtt_ns: srtt,
-            lost_packets,
-            streams,
-        }
+fn carried(session: &mut Session) -> Carried {
+    let (size, unsent) = (session.path.size(), session.path.unsent().count);
+    let endpoint = session.endpoint();
+    let (unacknowledged, streams) = (endpoint.backlog().unacknowledged, endpoint.stream_count());
+    let (min_rtt, srtt, lost_packets) = (endpoint.min_rtt(), endpoint.srtt(), endpoint.lost_packets());
+    let stats = &session.stats;
+    let micros = |q| stats.pacing.quantile(q).map(|span| span.as_nanos() as f64 / 1e3);
+    Carried {
+        sent_packets: stats.packets,
+        sent_bytes: stats.octets,
+        waiting: session.waiting,
+        backlog_bytes: stats.backlog.get(),
+        bound_bytes: stats.bound.get(),
+        over_bound: f64::from(stats.over) / f64::from(stats.looks.max(1)),
+        pacing_error_us_p50: micros(0.5),
+        pacing_error_us_p99: micros(0.99),
+        unacknowledged_bytes: unacknowledged.get(),
+        packet_bytes: size.ip_len(size.datagram()),
+        unsent_packets: unsent,
+        min_rtt,
+        srtt,
+        lost_packets,
+        streams,
     }
 }
 
 pub(super) fn slot(log: &mut Log, now: Time, control: &Control, session: &mut Session, feedback: &StationFeedback) {
     let decided = session.decided;
-    let carried = Carried::by(session);
+    let carried = carried(session);
     let doubted = &session.stats.doubted;
     log.line(&Slot {
         at: clock::monotonic(now),
@@ -74,23 +52,9 @@ pub(super) fn slot(log: &mut Log, now: Time, control: &Control, session: &mut Se
         rate: decided.rate,
         why: decided.why,
         station_report: *feedback,
-        sent_packets: carried.sent_packets,
-        sent_bytes: carried.sent_bytes,
-        waiting: carried.waiting,
-        backlog_bytes: carried.backlog_bytes,
-        bound_bytes: carried.bound_bytes,
-        over_bound: carried.over_bound,
-        pacing_error_us_p50: carried.pacing_error_us_p50,
-        pacing_error_us_p99: carried.pacing_error_us_p99,
         refused_reports: doubted.count,
         refused_why: doubted.why.map(|why| why.to_string()),
-        unacknowledged_bytes: carried.unacknowledged_bytes,
-        packet_bytes: carried.packet_bytes,
-        unsent_packets: carried.unsent_packets,
-        min_rtt: carried.min_rtt_ns,
-        srtt: carried.srtt_ns,
-        lost_packets: carried.lost_packets,
-        streams: carried.streams,
+        carried,
     });
 }
 
@@ -122,7 +86,7 @@ struct ReportedCapacity {
 /// A line on a station that tells of its cell.
 pub(super) fn cell(log: &mut Log, now: Time, session: &mut Session, figures: &CellFigures) {
     let CellFigures { told, rate, window, why } = *figures;
-    let carried = Carried::by(session);
+    let carried = carried(session);
     log.line(&Cell {
         at: clock::monotonic(now),
         station: session.station,
@@ -151,7 +115,7 @@ mod tests {
     use lasthop_laws::tcp::Setup;
     use lasthop_laws::{Choice, Place};
     use lasthop_signals::Doubt;
-    use lasthop_units::{Bytes, Seed};
+    use lasthop_units::{Bytes, Seed, Span};
     use serde_json::json;
 
     #[test]

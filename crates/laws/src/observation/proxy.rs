@@ -30,6 +30,18 @@ pub struct Slot {
     pub why: Why,
     /// The station's account of the slot.
     pub station_report: StationFeedback,
+    /// Accounts that were refused since the session began.
+    pub refused_reports: u64,
+    /// Why the last of them was.
+    pub refused_why: Option<String>,
+    /// What was sent.
+    #[serde(flatten)]
+    pub carried: Carried,
+}
+
+/// What a session has carried since the line before, and its path.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Carried {
     /// Packets of the tunnel, sent since the session began, repetitions included.
     pub sent_packets: u64,
     /// Their length as IP packets, in octets.
@@ -46,10 +58,6 @@ pub struct Slot {
     pub pacing_error_us_p50: Option<f64>,
     /// 99th percentile.
     pub pacing_error_us_p99: Option<f64>,
-    /// Accounts that were refused since the session began.
-    pub refused_reports: u64,
-    /// Why the last of them was.
-    pub refused_why: Option<String>,
     /// Octets of connections that were sent and not acknowledged.
     pub unacknowledged_bytes: u64,
     /// Length of full IP packets to the station.
