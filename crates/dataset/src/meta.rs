@@ -2,6 +2,7 @@
 
 use crate::schema;
 use lasthop_laws::oal::features::SCHEMA;
+use lasthop_units::named;
 use serde::{Deserialize, Serialize};
 
 /// Under which the metadata stand in the Parquet file, as JSON.
@@ -19,26 +20,17 @@ pub struct Meta {
     pub recordings: Vec<Recording>,
 }
 
-/// Where something was recorded.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum World {
-    /// In the simulator.
-    Sim,
-    /// In the lab: real stacks over an emulated radio.
-    Lab,
-    /// On an access point.
-    AccessPoint,
-}
-
-impl World {
-    /// Its name in files and tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            World::Sim => "sim",
-            World::Lab => "lab",
-            World::AccessPoint => "access-point",
-        }
+named! {
+    /// Where something was recorded.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum World {
+        /// In the simulator.
+        Sim = "sim",
+        /// In the lab: real stacks over an emulated radio.
+        Lab = "lab",
+        /// On an access point.
+        AccessPoint = "access-point",
     }
 }
 

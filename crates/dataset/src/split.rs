@@ -5,35 +5,22 @@
 
 use crate::row::Row;
 use crate::{Meta, Pseudonym};
-use lasthop_units::{Seed, Span, Time};
+use lasthop_units::{Seed, Span, Time, named};
 use rand::seq::SliceRandom;
 use std::collections::BTreeMap;
 
-/// What is held out.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum By {
-    /// What comes later: learned from what was before, with a gap between.
-    Time,
-    /// An access point.
-    AccessPoint,
-    /// A seed.
-    Seed,
-    /// Items at random: neighbours of what is learned. What that pretends is to be seen, not believed.
-    Random,
-}
-
-impl By {
-    /// Every way to part.
-    pub const ALL: [By; 4] = [By::Time, By::AccessPoint, By::Seed, By::Random];
-
-    /// Its name on the command line and in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            By::Time => "time",
-            By::AccessPoint => "access-point",
-            By::Seed => "seed",
-            By::Random => "random",
-        }
+named! {
+    /// What is held out.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+    pub enum By {
+        /// What comes later: learned from what was before, with a gap between.
+        Time = "time",
+        /// An access point.
+        AccessPoint = "access-point",
+        /// A seed.
+        Seed = "seed",
+        /// Items at random: neighbours of what is learned. What that pretends is to be seen, not believed.
+        Random = "random",
     }
 }
 

@@ -3,56 +3,33 @@
 use crate::param::Param;
 use crate::tcp::setup::Setup;
 use crate::{HopLaw, ParamError, ReceiverLaw, ReceiverSetup, SenderLaw, Settings};
+use lasthop_units::named;
 use std::fmt;
 
-/// Where a law runs.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Place {
-    /// At a TCP sender: a congestion control.
-    Sender,
-    /// At a receiver, for what it tells the sender.
-    Receiver,
-    /// In the agent on an access point.
-    AccessPoint,
-    /// In the edge proxy between servers and access point.
-    Proxy,
-    /// In the agent on a station.
-    Station,
-    /// At a station that sends, for the windows of its own connections.
-    Terminal,
-    /// On a node that forwards.
-    Relay,
-}
-
-impl Place {
-    /// Every place.
-    pub const ALL: [Place; 7] = [
-        Place::Sender,
-        Place::Receiver,
-        Place::AccessPoint,
-        Place::Proxy,
-        Place::Station,
-        Place::Terminal,
-        Place::Relay,
-    ];
-
-    /// How files spell it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Place::Sender => "sender",
-            Place::Receiver => "receiver",
-            Place::AccessPoint => "access-point",
-            Place::Proxy => "proxy",
-            Place::Station => "station",
-            Place::Terminal => "terminal",
-            Place::Relay => "relay",
-        }
+named! {
+    /// Where a law runs.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+    pub enum Place {
+        /// At a TCP sender: a congestion control.
+        Sender = "sender",
+        /// At a receiver, for what it tells the sender.
+        Receiver = "receiver",
+        /// In the agent on an access point.
+        AccessPoint = "access-point",
+        /// In the edge proxy between servers and access point.
+        Proxy = "proxy",
+        /// In the agent on a station.
+        Station = "station",
+        /// At a station that sends, for the windows of its own connections.
+        Terminal = "terminal",
+        /// On a node that forwards.
+        Relay = "relay",
     }
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        f.write_str(self.name())
     }
 }
 

@@ -1,26 +1,17 @@
 //! What a law that learns decides by, for an operator to see.
 
-use lasthop_units::Span;
+use lasthop_units::{Span, named};
 
-/// What decides.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Decider {
-    /// The newest model that was learned, and is not too old.
-    Learned,
-    /// A model that was given, and does not age.
-    Given,
-    /// The rule that stands in while there is no model.
-    Rule,
-}
-
-impl Decider {
-    /// As statuses name it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Decider::Learned => "learned",
-            Decider::Given => "given",
-            Decider::Rule => "rule",
-        }
+named! {
+    /// What decides.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum Decider {
+        /// The newest model that was learned, and is not too old.
+        Learned = "learned",
+        /// A model that was given, and does not age.
+        Given = "given",
+        /// The rule that stands in while there is no model.
+        Rule = "rule",
     }
 }
 

@@ -4,32 +4,26 @@
 //! lives there, so that `result.json` can be compared byte by byte.
 
 use crate::RunRecord;
+use lasthop_units::named;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The kind of world that a run took place in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum World {
-    /// Virtual time, modelled end hosts.
-    Sim,
-    /// Wall-clock time, kernel TCP, modelled radio.
-    Lab,
-    /// Real radios.
-    Hardware,
+named! {
+    /// The kind of world that a run took place in.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum World {
+        /// Virtual time, modelled end hosts.
+        Sim = "sim",
+        /// Wall-clock time, kernel TCP, modelled radio.
+        Lab = "lab",
+        /// Real radios.
+        Hardware = "hardware",
+    }
 }
 
 impl World {
-    /// The name in `result.json`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            World::Sim => "sim",
-            World::Lab => "lab",
-            World::Hardware => "hardware",
-        }
-    }
-
     /// One word for a badge.
     pub const fn badge(self) -> &'static str {
         match self {

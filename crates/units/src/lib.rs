@@ -9,6 +9,7 @@ mod amount;
 pub mod brief;
 mod bytes;
 mod count;
+mod named;
 pub mod quantity;
 mod rate;
 mod seed;

@@ -8,58 +8,44 @@
 //! have (104 octets). Each later field is `None` if the record ends before it.
 
 use crate::{Error, take};
-use lasthop_units::{Bytes, Rate, Span};
+use lasthop_units::{Bytes, Rate, Span, named};
 
-/// State of a connection (RFC 9293, and two states of Linux's own).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub enum TcpState {
-    /// Data may flow in both directions.
-    Established,
-    /// The own SYN is not answered yet.
-    SynSent,
-    /// A SYN has been answered.
-    SynReceived,
-    /// The own FIN is not acknowledged yet.
-    FinWait1,
-    /// The own FIN is acknowledged; the peer's is still to come.
-    FinWait2,
-    /// Over; the port stays taken for a while.
-    TimeWait,
-    /// No connection.
-    #[default]
-    Closed,
-    /// The peer has closed, this side has not.
-    CloseWait,
-    /// Both have closed; the own FIN is not acknowledged yet.
-    LastAck,
-    /// Waits for connections.
-    Listen,
-    /// Both have closed at once.
-    Closing,
-    /// A SYN has been answered, and there is no full socket yet.
-    NewSynReceived,
-    /// Bound to a port, without a connection.
-    BoundInactive,
+named! {
+    /// State of a connection (RFC 9293, and two states of Linux's own): in the order of the kernel's numbers, which begin at 1, and
+    /// with the names that `ss` has in filters.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+    pub enum TcpState {
+        /// Data may flow in both directions.
+        Established = "established",
+        /// The own SYN is not answered yet.
+        SynSent = "syn-sent",
+        /// A SYN has been answered.
+        SynReceived = "syn-recv",
+        /// The own FIN is not acknowledged yet.
+        FinWait1 = "fin-wait-1",
+        /// The own FIN is acknowledged; the peer's is still to come.
+        FinWait2 = "fin-wait-2",
+        /// Over; the port stays taken for a while.
+        TimeWait = "time-wait",
+        /// No connection.
+        #[default]
+        Closed = "closed",
+        /// The peer has closed, this side has not.
+        CloseWait = "close-wait",
+        /// Both have closed; the own FIN is not acknowledged yet.
+        LastAck = "last-ack",
+        /// Waits for connections.
+        Listen = "listening",
+        /// Both have closed at once.
+        Closing = "closing",
+        /// A SYN has been answered, and there is no full socket yet.
+        NewSynReceived = "new-syn-recv",
+        /// Bound to a port, without a connection.
+        BoundInactive = "bound-inactive",
+    }
 }
 
 impl TcpState {
-    /// Every state, in the order of the kernel's numbers, which begin at 1.
-    pub const ALL: [TcpState; 13] = [
-        TcpState::Established,
-        TcpState::SynSent,
-        TcpState::SynReceived,
-        TcpState::FinWait1,
-        TcpState::FinWait2,
-        TcpState::TimeWait,
-        TcpState::Closed,
-        TcpState::CloseWait,
-        TcpState::LastAck,
-        TcpState::Listen,
-        TcpState::Closing,
-        TcpState::NewSynReceived,
-        TcpState::BoundInactive,
-    ];
-
     /// The state of a number of the kernel's.
     ///
     /// # Errors
@@ -73,47 +59,27 @@ impl TcpState {
     pub const fn number(self) -> u8 {
         self as u8 + 1
     }
+}
 
-    /// The name that `ss` has for it in filters.
-    pub const fn name(self) -> &'static str {
-        match self {
-            TcpState::Established => "established",
-            TcpState::SynSent => "syn-sent",
-            TcpState::SynReceived => "syn-recv",
-            TcpState::FinWait1 => "fin-wait-1",
-            TcpState::FinWait2 => "fin-wait-2",
-            TcpState::TimeWait => "time-wait",
-            TcpState::Closed => "closed",
-            TcpState::CloseWait => "close-wait",
-            TcpState::LastAck => "last-ack",
-            TcpState::Listen => "listening",
-            TcpState::Closing => "closing",
-            TcpState::NewSynReceived => "new-syn-recv",
-            TcpState::BoundInactive => "bound-inactive",
-        }
+named! {
+    /// State of congestion control, as Linux's TCP has it: in the order of the kernel's numbers, which begin at 0.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+    pub enum CaState {
+        /// Nothing is suspicious.
+        #[default]
+        Open = "open",
+        /// Duplicate acknowledgements or SACKs have come; nothing counts as lost yet.
+        Disorder = "disorder",
+        /// The window is being reduced, because of ECN or a full queue of this host.
+        Cwr = "cwr",
+        /// Fast recovery: what was lost is sent again.
+        Recovery = "recovery",
+        /// The retransmission timer has expired.
+        Loss = "loss",
     }
 }
 
-/// State of congestion control, as Linux's TCP has it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub enum CaState {
-    /// Nothing is suspicious.
-    #[default]
-    Open,
-    /// Duplicate acknowledgements or SACKs have come; nothing counts as lost yet.
-    Disorder,
-    /// The window is being reduced, because of ECN or a full queue of this host.
-    Cwr,
-    /// Fast recovery: what was lost is sent again.
-    Recovery,
-    /// The retransmission timer has expired.
-    Loss,
-}
-
 impl CaState {
-    /// Every state, in the order of the kernel's numbers, which begin at 0.
-    pub const ALL: [CaState; 5] = [CaState::Open, CaState::Disorder, CaState::Cwr, CaState::Recovery, CaState::Loss];
-
     /// The state of a number of the kernel's.
     ///
     /// # Errors
@@ -126,17 +92,6 @@ impl CaState {
     /// The kernel's number.
     pub const fn number(self) -> u8 {
         self as u8
-    }
-
-    /// Its name in filters and logs.
-    pub const fn name(self) -> &'static str {
-        match self {
-            CaState::Open => "open",
-            CaState::Disorder => "disorder",
-            CaState::Cwr => "cwr",
-            CaState::Recovery => "recovery",
-            CaState::Loss => "loss",
-        }
     }
 }
 

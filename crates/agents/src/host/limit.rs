@@ -21,51 +21,27 @@
 //! Deviations: the kernel counts in ticks (1 to 10 ms), so that much of each time is uncertain. Rule 2 also holds for the moment in which a
 //! segment waits for room in the queue of this host (TCP small queues), which paces too.
 
-use lasthop_units::{Bytes, Span};
+use lasthop_units::{Bytes, Span, named};
 use lasthop_wire::tcp_info::TcpInfo;
 
-/// What held a connection back.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Limit {
-    /// Nothing: it neither sent nor received.
-    Idle,
-    /// Nothing here: it received only.
-    Receiving,
-    /// The application had nothing more to send.
-    Application,
-    /// The receiver's window.
-    ReceiverWindow,
-    /// The send buffer.
-    SendBuffer,
-    /// Pacing.
-    Pacing,
-    /// The network, by the congestion window.
-    Network,
-}
-
-impl Limit {
-    /// Every limit.
-    pub const ALL: [Limit; 7] = [
-        Limit::Idle,
-        Limit::Receiving,
-        Limit::Application,
-        Limit::ReceiverWindow,
-        Limit::SendBuffer,
-        Limit::Pacing,
-        Limit::Network,
-    ];
-
-    /// Its name in tables, filters and logs.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Limit::Idle => "idle",
-            Limit::Receiving => "receiving",
-            Limit::Application => "application",
-            Limit::ReceiverWindow => "receiver",
-            Limit::SendBuffer => "send-buffer",
-            Limit::Pacing => "pacing",
-            Limit::Network => "network",
-        }
+named! {
+    /// What held a connection back.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    pub enum Limit {
+        /// Nothing: it neither sent nor received.
+        Idle = "idle",
+        /// Nothing here: it received only.
+        Receiving = "receiving",
+        /// The application had nothing more to send.
+        Application = "application",
+        /// The receiver's window.
+        ReceiverWindow = "receiver",
+        /// The send buffer.
+        SendBuffer = "send-buffer",
+        /// Pacing.
+        Pacing = "pacing",
+        /// The network, by the congestion window.
+        Network = "network",
     }
 }
 

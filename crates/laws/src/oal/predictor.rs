@@ -9,25 +9,24 @@
 use crate::Model;
 use dyn_clone::DynClone;
 use lasthop_signals::{Node, Signal};
-use lasthop_units::{Span, Time};
+use lasthop_units::{Span, Time, named};
 
-/// Share of segments lost to congestion that is to be expected in the coming round trip.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum LossClass {
-    /// Below 1 %.
-    Good,
-    /// 1 % to 5 %.
-    Acceptable,
-    /// 5 % to 12 %.
-    Poor,
-    /// 12 % and more.
-    Bad,
+named! {
+    /// Share of segments lost to congestion that is to be expected in the coming round trip.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+    pub enum LossClass {
+        /// Below 1 %.
+        Good = "Good",
+        /// 1 % to 5 %.
+        Acceptable = "Acceptable",
+        /// 5 % to 12 %.
+        Poor = "Poor",
+        /// 12 % and more.
+        Bad = "Bad",
+    }
 }
 
 impl LossClass {
-    /// Every class, from good to bad.
-    pub const ALL: [LossClass; 4] = [LossClass::Good, LossClass::Acceptable, LossClass::Poor, LossClass::Bad];
-
     /// The class of a share of losses; NaN is good.
     pub fn of(share: f64) -> LossClass {
         match share {
@@ -35,16 +34,6 @@ impl LossClass {
             share if share >= 0.05 => LossClass::Poor,
             share if share >= 0.01 => LossClass::Acceptable,
             _ => LossClass::Good,
-        }
-    }
-
-    /// Its name in tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            LossClass::Good => "Good",
-            LossClass::Acceptable => "Acceptable",
-            LossClass::Poor => "Poor",
-            LossClass::Bad => "Bad",
         }
     }
 

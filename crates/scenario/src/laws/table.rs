@@ -212,7 +212,7 @@ impl Read for Regulator {
 
 /// A place that laws are for.
 fn place(value: &Value<'_>, at: &At, cx: &mut Context) -> Option<Place> {
-    word(value, at, cx, places().map(|place| (place.as_str(), place)))
+    word(value, at, cx, places().map(|place| (place.name(), place)))
 }
 
 fn places() -> impl Iterator<Item = Place> + Clone {
@@ -372,7 +372,7 @@ impl JsonSchema for Part {
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         let places: Vec<&str> =
-            Place::ALL.into_iter().filter(|place| place.laws().next().is_some()).map(Place::as_str).collect();
+            Place::ALL.into_iter().filter(|place| place.laws().next().is_some()).map(Place::name).collect();
         json_schema!({
             "type": "object",
             "description": "A law in full: these keys, and the law's parameters.",

@@ -2,21 +2,24 @@
 
 use super::ngscope::columns;
 use super::{Direction, NgScope, NgScopeJson, NrScope, Reader};
+use lasthop_units::named;
 
 /// Octets that are enough to tell.
 pub const HEAD: usize = 1 << 16;
 /// Lines of a beginning that are looked at: the first may be half of one.
 const LINES: usize = 20;
 
-/// A format of logs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Format {
-    /// NG-Scope's, a line a DCI.
-    NgScope,
-    /// NG-Scope's variant in JSON.
-    NgScopeJson,
-    /// NR-Scope's.
-    NrScope,
+named! {
+    /// A format of logs.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum Format {
+        /// NG-Scope's, a line a DCI.
+        NgScope = "NG-Scope",
+        /// NG-Scope's variant in JSON.
+        NgScopeJson = "NG-Scope (JSON)",
+        /// NR-Scope's.
+        NrScope = "NR-Scope",
+    }
 }
 
 impl Format {
@@ -26,15 +29,6 @@ impl Format {
             Format::NgScope => Box::new(NgScope::new(direction)),
             Format::NgScopeJson => Box::<NgScopeJson>::default(),
             Format::NrScope => Box::<NrScope>::default(),
-        }
-    }
-
-    /// What it is called.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Format::NgScope => "NG-Scope",
-            Format::NgScopeJson => "NG-Scope (JSON)",
-            Format::NrScope => "NR-Scope",
         }
     }
 
