@@ -35,6 +35,13 @@ pub struct Until {
     pub about: Time,
 }
 
+impl From<Time> for Until {
+    /// Nothing must be done at a moment.
+    fn from(about: Time) -> Until {
+        Until { due: None, about }
+    }
+}
+
 /// How early to wake before anything is known of the machine.
 const FIRST: Span = Span::from_micros(50);
 const LEAST: Span = Span::from_micros(5);

@@ -11,7 +11,8 @@ use crate::proxy::resolve::Resolver;
 use crate::proxy::route;
 use crate::service::poll::{Poll, Ready};
 use crate::service::privileges::Account;
-use crate::service::spin_sleeper::{SpinSleeper, Until};
+use crate::service::run_loop::{self, Turns};
+use crate::service::spin_sleeper::Until;
 use crate::service::{self, Stop, clock, files, random, system};
 use crate::station::doors::{Doors, Guest, Wanted};
 use crate::station::search::Search;
@@ -88,8 +89,6 @@ const IN_USE: Span = Span::from_secs(1);
 const HOUSEKEEPING: Span = Span::from_millis(250);
 /// How soon the host's own queue is looked at again when it was full.
 const HELD_AGAIN: Span = Span::from_micros(500);
-/// One part in so many of the time spent waiting may be spent watching the clock.
-const WATCHING: u64 = 20;
 const PRIORITY: i32 = 10;
 
 impl Gateway {
@@ -189,48 +188,13 @@ impl Gateway {
     /// # Errors
     /// [`Error::Service`].
     pub fn run(mut self, stop: &Stop) -> Result<Summary, Error> {
-        let mut sleeper = SpinSleeper::new(WATCHING);
-        while !stop.is_asked() {
-            if let Err(error) = self.service(clock::now()) {
-                self.end_all();
-                return Err(error);
-            }
-            let until = self.next_wake(clock::now());
-            let ready = sleeper.wait(&mut self.poll, clock::now, until).map_err(system("waiting for packets"))?;
-            let now = clock::now();
-            for n in 0..ready {
-                let event = self.poll.ready(n);
-                self.on_ready(now, event)?;
-            }
-            self.own.look(now, &self.link);
-        }
+        let ran = run_loop::run(&mut self, stop);
         self.end_all();
+        ran?;
         if let Some(calling) = &self.calling {
             self.summary.unsent.add(calling.path.unsent());
         }
         Ok(self.summary)
-    }
-
-    fn on_ready(&mut self, now: Time, event: Ready) -> Result<(), Error> {
-        let (high, number) = (event.token & !u64::from(u32::MAX), event.token as u32);
-        match (event.token, high) {
-            (UDP, _) => self.receive(now)?,
-            (RESOLVER, _) => self.resolved(now),
-            (_, LISTENER) => {
-                let guests = self.doors.accept(now, number as usize, &self.poll);
-                guests.into_iter().for_each(|guest| self.connect(now, guest));
-            }
-            (_, LOCAL) => {
-                let guest = self.doors.listen(number, &self.poll);
-                guest.into_iter().for_each(|guest| self.connect(now, guest));
-            }
-            (token, _) => {
-                if let Some(session) = self.sessions.get_mut(&((token >> 32) as u32)) {
-                    session.on_ready(now, number, event.readable, event.writable, &self.poll);
-                }
-            }
-        }
-        Ok(())
     }
 
     /// The session to which the doors lead, if there is one.
@@ -354,34 +318,6 @@ impl Gateway {
         Ok(())
     }
 
-    fn service(&mut self, now: Time) -> Result<(), Error> {
-        self.doors.look_after(now, &self.poll);
-        self.call(now)?;
-        let mut asks = Vec::new();
-        for (number, session) in &mut self.sessions {
-            session.events(now, &self.poll, &mut asks);
-            for ask in asks.drain(..) {
-                self.resolver.ask(session.node, (*number, ask.stream), &ask.host, ask.port);
-            }
-        }
-        self.end_those_that_are_over(now);
-        if now.since(self.housekept) >= HOUSEKEEPING {
-            self.housekept = now;
-            self.housekeep(now);
-            let through = self.through();
-            let heard = through.as_ref().map(|session| session.heard);
-            let forbidden = through.map(|session| std::mem::take(&mut session.forbidden)).unwrap_or_default();
-            self.doors.divert(now, heard, forbidden)?;
-        }
-        self.full = false;
-        for session in self.sessions.values_mut() {
-            let own = (&mut self.own, self.config.least_delay);
-            let sent = session.send(now, &self.link, own, &mut self.scratch);
-            self.full |= !sent.map_err(system("sending datagrams"))?;
-        }
-        Ok(())
-    }
-
     /// Calls the gateway that is to be called, if it is time to.
     fn call(&mut self, now: Time) -> Result<(), Error> {
         let Gateway { calling: Some(calling), sessions, current, link, .. } = self else { return Ok(()) };
@@ -459,8 +395,46 @@ impl Gateway {
         let (now, numbers) = (clock::now(), self.sessions.keys().copied().collect::<Vec<_>>());
         numbers.into_iter().for_each(|number| self.end(now, number));
     }
+}
 
-    fn next_wake(&self, now: Time) -> Until {
+impl Turns for Gateway {
+    type Error = Error;
+    const WATCHING: u64 = 20;
+
+    fn poll(&mut self) -> &mut Poll {
+        &mut self.poll
+    }
+
+    fn service(&mut self, now: Time) -> Result<(), Error> {
+        self.own.look(now, &self.link);
+        self.doors.look_after(now, &self.poll);
+        self.call(now)?;
+        let mut asks = Vec::new();
+        for (number, session) in &mut self.sessions {
+            session.events(now, &self.poll, &mut asks);
+            for ask in asks.drain(..) {
+                self.resolver.ask(session.node, (*number, ask.stream), &ask.host, ask.port);
+            }
+        }
+        self.end_those_that_are_over(now);
+        if now.since(self.housekept) >= HOUSEKEEPING {
+            self.housekept = now;
+            self.housekeep(now);
+            let through = self.through();
+            let heard = through.as_ref().map(|session| session.heard);
+            let forbidden = through.map(|session| std::mem::take(&mut session.forbidden)).unwrap_or_default();
+            self.doors.divert(now, heard, forbidden)?;
+        }
+        self.full = false;
+        for session in self.sessions.values_mut() {
+            let own = (&mut self.own, self.config.least_delay);
+            let sent = session.send(now, &self.link, own, &mut self.scratch);
+            self.full |= !sent.map_err(system("sending datagrams"))?;
+        }
+        Ok(())
+    }
+
+    fn next(&mut self, now: Time) -> Until {
         let due = match self.full {
             true => Some(now + HELD_AGAIN),
             false => self.sessions.values().filter_map(|session| session.next_departure(now)).min(),
@@ -477,6 +451,28 @@ impl Gateway {
         });
         let about = timers.chain(calls).chain(self.doors.next_look());
         Until { due, about: about.fold(self.housekept + HOUSEKEEPING, Time::min) }
+    }
+
+    fn on_ready(&mut self, now: Time, event: Ready) -> Result<(), Error> {
+        let (high, number) = (event.token & !u64::from(u32::MAX), event.token as u32);
+        match (event.token, high) {
+            (UDP, _) => self.receive(now)?,
+            (RESOLVER, _) => self.resolved(now),
+            (_, LISTENER) => {
+                let guests = self.doors.accept(now, number as usize, &self.poll);
+                guests.into_iter().for_each(|guest| self.connect(now, guest));
+            }
+            (_, LOCAL) => {
+                let guest = self.doors.listen(number, &self.poll);
+                guest.into_iter().for_each(|guest| self.connect(now, guest));
+            }
+            (token, _) => {
+                if let Some(session) = self.sessions.get_mut(&((token >> 32) as u32)) {
+                    session.on_ready(now, number, event.readable, event.writable, &self.poll);
+                }
+            }
+        }
+        Ok(())
     }
 }
 

@@ -12,8 +12,10 @@ use super::sockets::Sockets;
 use super::uploads::{Uploads, segments};
 use super::{Way, log};
 use crate::service::log::Log;
-use crate::service::poll::Poll;
+use crate::service::poll::{Poll, Ready};
 use crate::service::privileges::Account;
+use crate::service::run_loop::{self, Turns};
+use crate::service::spin_sleeper::Until;
 use crate::service::{self, Stop, clock, system};
 use crate::tunnel::keys;
 use lasthop_laws::terminal::NOTICE_INTERVAL;
@@ -128,14 +130,7 @@ impl Host {
     /// # Errors
     /// [`Error`], if the kernel takes away what it needs.
     pub fn run(mut self, stop: &Stop) -> Result<Summary, Error> {
-        while !stop.is_asked() {
-            self.service()?;
-            let next = self.look.min(self.notice).min(self.beat);
-            let wait = next.since(clock::now());
-            if self.poll.wait(wait).map_err(system("waiting for notices"))? > 0 {
-                self.hear();
-            }
-        }
+        run_loop::run(&mut self, stop)?;
         self.guard.hold_until(Time::ZERO);
         let Host { guard, neighbours, log, bounded, mut summary, .. } = self;
         (summary.adopted, summary.bounded) = (guard.adopted(), bounded.len() as u64);
@@ -145,21 +140,6 @@ impl Host {
         }
         summary.log_error = log.and_then(Log::finish);
         Ok(summary)
-    }
-
-    fn service(&mut self) -> Result<(), Error> {
-        let now = clock::now();
-        if self.beat <= now {
-            self.beat(now)?;
-        }
-        if self.look <= now {
-            self.look(now)?;
-        }
-        if self.notice <= now {
-            self.notice = now + NOTICE_INTERVAL;
-            self.tell();
-        }
-        Ok(())
     }
 
     /// Says that bounds hold on, and looks whether they should.
@@ -260,15 +240,41 @@ impl Host {
             neighbours.tell(flows, rate, drains);
         }
     }
+}
 
-    fn hear(&mut self) {
-        let Some(neighbours) = &mut self.neighbours else { return };
-        let now = clock::now();
+impl Turns for Host {
+    type Error = Error;
+
+    fn poll(&mut self) -> &mut Poll {
+        &mut self.poll
+    }
+
+    fn service(&mut self, now: Time) -> Result<(), Error> {
+        if self.beat <= now {
+            self.beat(now)?;
+        }
+        if self.look <= now {
+            self.look(now)?;
+        }
+        if self.notice <= now {
+            self.notice = now + NOTICE_INTERVAL;
+            self.tell();
+        }
+        Ok(())
+    }
+
+    fn next(&mut self, _: Time) -> Until {
+        self.look.min(self.notice).min(self.beat).into()
+    }
+
+    fn on_ready(&mut self, now: Time, _: Ready) -> Result<(), Error> {
+        let Some(neighbours) = &mut self.neighbours else { return Ok(()) };
         for notice in neighbours.hear(now) {
             self.law.sense(now, &Signal::Neighbour(notice));
             if notice.drains && !self.sending.2 && self.sending.0 > 0 {
                 self.look = now;
             }
         }
+        Ok(())
     }
 }

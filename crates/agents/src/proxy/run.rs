@@ -18,7 +18,8 @@ use crate::service::latency_histogram::LatencyHistogram;
 use crate::service::log::Log;
 use crate::service::poll::{Poll, Ready};
 use crate::service::privileges::Account;
-use crate::service::spin_sleeper::{SpinSleeper, Until};
+use crate::service::run_loop::{self, Turns};
+use crate::service::spin_sleeper::Until;
 use crate::service::{self, Say, Stop, clock, files, random, system};
 use crate::tunnel::link::Link;
 use crate::tunnel::path::Path;
@@ -65,6 +66,8 @@ pub struct Proxy {
     say: Say,
     scratch: Vec<u8>,
     wake: Option<Time>,
+    /// Since when it is to stop.
+    stopping: Option<Time>,
     rotation: Rotation,
     /// Stations for which packets have begun to wait or to rest since the law was told.
     moves: Vec<Signal>,
@@ -108,8 +111,6 @@ const FIRST_RATE: Rate = Rate::from_mbit(1);
 const PACKET: Bytes = Bytes::new(1500);
 /// Real-time priority, below that of the kernel's own threads.
 const PRIORITY: i32 = 10;
-/// One part in so many of the time that it does not work may be spent watching the clock.
-const WATCHING: u64 = 2;
 /// Processors are kept awake, and stations looked after a few at a time, while packets wait for their turn, and for so long after.
 const AWAKE: Span = Span::from_millis(200);
 
@@ -180,6 +181,7 @@ impl Proxy {
             say: config.say,
             scratch: vec![0; 256 << 10],
             wake: None,
+            stopping: None,
             rotation: Rotation::default(),
             moves: Vec::new(),
             housekept: Time::ZERO,
@@ -203,64 +205,9 @@ impl Proxy {
     /// # Errors
     /// [`Error::Service`].
     pub fn run(mut self, stop: &Stop) -> Result<Summary, Error> {
-        let mut sleeper = SpinSleeper::new(WATCHING);
-        let mut stopping: Option<Time> = None;
-        loop {
-            let now = clock::now();
-            if stop.is_asked() && stopping.is_none() {
-                stopping = Some(now);
-            }
-            if let Some(since) = stopping {
-                let empty = self.sessions.values().all(|session| session.backlog().get() == 0);
-                if empty || stop.is_urgent() || now.since(since) > DRAIN {
-                    break;
-                }
-            }
-            self.service(now, stopping.is_none())?;
-            if let Err(error) = self.look_at_attachment(now) {
-                self.farewell()?;
-                return Err(error);
-            }
-            let until = self.next_wake(clock::now());
-            let ready = sleeper.wait(&mut self.poll, clock::now, until).map_err(system("waiting for packets"))?;
-            let now = clock::now();
-            for n in 0..ready {
-                let event = self.poll.ready(n);
-                self.on_ready(now, event)?;
-            }
-        }
-        self.farewell()
-    }
-
-    fn on_ready(&mut self, now: Time, event: Ready) -> Result<(), Error> {
-        match event.token {
-            UDP => self.receive(now)?,
-            #[cfg(feature = "bpf")]
-            INTERCEPTED => self.accept(now),
-            RESOLVER => {
-                while let Some(answer) = self.resolver.answer() {
-                    let Some(session) = self.sessions.get_mut(&answer.session) else { continue };
-                    let count = answer.addresses.len();
-                    let mut allowed = answer.addresses.clone();
-                    let local = self.allow_local;
-                    allowed.retain(|to| outgoing::is_allowed(to.ip(), local) && (local || !route::is_own(to.ip())));
-                    match count > 0 && allowed.is_empty() {
-                        true => {
-                            self.arrivals.forbidden(now, session.station, answer.addresses[0]);
-                            session.refuse(answer.stream, OpenResult::Forbidden);
-                        }
-                        false => session.on_addresses(now, answer.stream, allowed, &self.poll),
-                    }
-                }
-            }
-            token => {
-                let (number, stream) = ((token >> 32) as u32, token as u32);
-                if let Some(session) = self.sessions.get_mut(&number) {
-                    session.on_ready(now, stream, event.readable, event.writable, &self.poll);
-                }
-            }
-        }
-        Ok(())
+        let ran = run_loop::run(&mut self, stop);
+        let summary = self.farewell();
+        ran.and(summary)
     }
 
     /// Brings connections that were taken over to their stations. Those to a station that is not there are refused.
@@ -358,45 +305,6 @@ impl Proxy {
             let mut path = Path::new(to);
             self.link.send_train(&mut path, &answer).map_err(system("sending a datagram"))?;
             self.summary.unsent.add(path.unsent());
-        }
-        Ok(())
-    }
-
-    fn service(&mut self, now: Time, taking: bool) -> Result<(), Error> {
-        let mut asks = Vec::new();
-        let numbers: Vec<u32> = self.sessions.keys().copied().collect();
-        for number in numbers {
-            let Some(session) = self.sessions.get_mut(&number) else { continue };
-            session.asks(now, &mut asks);
-            let station = session.station;
-            for ask in asks.drain(..) {
-                match ask {
-                    Ask::Resolve { stream, host, port } => self.resolver.ask(station, (number, stream), &host, port),
-                    Ask::Feedback(feedback) => self.on_feedback(now, number, &feedback),
-                    Ask::Follow => self.follow(now, number)?,
-                    Ask::Refused(to) => self.pass_by(to),
-                }
-            }
-        }
-        if self.wake.is_some_and(|wake| wake <= now) {
-            let regulated = self.sessions.values().filter(|session| !session.follows());
-            let streams: Vec<StreamReport> = regulated.map(Session::report).collect();
-            self.control.sense(now, &streams, None);
-            self.decide(now);
-        }
-        let turn = self.rotation.turn(now, &self.sessions, self.hurry(now));
-        self.look_after(now, &turn);
-        // Together with a whole round, so that an idle proxy wakes up once for both.
-        let whole = !turn.is_empty() && turn.len() == self.sessions.len();
-        if whole || now.since(self.housekept) >= HOUSEKEEPING {
-            self.housekept = now;
-            self.housekeep(now);
-        }
-        for session in self.sessions.values_mut() {
-            session.send(now, &self.link).map_err(system("sending datagrams"))?;
-        }
-        if taking {
-            self.sessions.values_mut().for_each(|session| session.pull(now, &mut self.scratch));
         }
         Ok(())
     }
@@ -541,17 +449,6 @@ impl Proxy {
         });
     }
 
-    fn next_wake(&self, now: Time) -> Until {
-        let due = self.sessions.values().filter_map(|session| session.next_departure(now)).min();
-        let timers = self.sessions.values().filter_map(Session::next_timer);
-        let housekeeping = if self.sessions.is_empty() { Span::from_secs(1) } else { HOUSEKEEPING };
-        let mut kept = self.housekept.max(now.saturating_sub(housekeeping)) + housekeeping;
-        if !self.sessions.is_empty() {
-            kept = kept.min(self.rotation.next(self.sessions.len(), self.hurry(now)));
-        }
-        Until { due, about: timers.chain(self.wake).chain(self.next_look()).fold(kept, Time::min) }
-    }
-
     /// Whether something waits, or did a moment ago.
     fn hurry(&self, now: Time) -> Hurry {
         if now.since(self.waited) < AWAKE { Hurry::Packets } else { Hurry::Nothing }
@@ -589,6 +486,106 @@ impl Proxy {
         self.summary.pacing_error = error(0.5).zip(error(0.99));
         self.summary.log_error = self.log.take().and_then(Log::finish);
         Ok(self.summary)
+    }
+}
+
+impl Turns for Proxy {
+    type Error = Error;
+    const WATCHING: u64 = 2;
+
+    fn poll(&mut self) -> &mut Poll {
+        &mut self.poll
+    }
+
+    fn service(&mut self, now: Time) -> Result<(), Error> {
+        let mut asks = Vec::new();
+        let numbers: Vec<u32> = self.sessions.keys().copied().collect();
+        for number in numbers {
+            let Some(session) = self.sessions.get_mut(&number) else { continue };
+            session.asks(now, &mut asks);
+            let station = session.station;
+            for ask in asks.drain(..) {
+                match ask {
+                    Ask::Resolve { stream, host, port } => self.resolver.ask(station, (number, stream), &host, port),
+                    Ask::Feedback(feedback) => self.on_feedback(now, number, &feedback),
+                    Ask::Follow => self.follow(now, number)?,
+                    Ask::Refused(to) => self.pass_by(to),
+                }
+            }
+        }
+        if self.wake.is_some_and(|wake| wake <= now) {
+            let regulated = self.sessions.values().filter(|session| !session.follows());
+            let streams: Vec<StreamReport> = regulated.map(Session::report).collect();
+            self.control.sense(now, &streams, None);
+            self.decide(now);
+        }
+        let turn = self.rotation.turn(now, &self.sessions, self.hurry(now));
+        self.look_after(now, &turn);
+        // Together with a whole round, so that an idle proxy wakes up once for both.
+        let whole = !turn.is_empty() && turn.len() == self.sessions.len();
+        if whole || now.since(self.housekept) >= HOUSEKEEPING {
+            self.housekept = now;
+            self.housekeep(now);
+        }
+        for session in self.sessions.values_mut() {
+            session.send(now, &self.link).map_err(system("sending datagrams"))?;
+        }
+        if self.stopping.is_none() {
+            self.sessions.values_mut().for_each(|session| session.pull(now, &mut self.scratch));
+        }
+        self.look_at_attachment(now)
+    }
+
+    fn next(&mut self, now: Time) -> Until {
+        let due = self.sessions.values().filter_map(|session| session.next_departure(now)).min();
+        let timers = self.sessions.values().filter_map(Session::next_timer);
+        let housekeeping = if self.sessions.is_empty() { Span::from_secs(1) } else { HOUSEKEEPING };
+        let mut kept = self.housekept.max(now.saturating_sub(housekeeping)) + housekeeping;
+        if !self.sessions.is_empty() {
+            kept = kept.min(self.rotation.next(self.sessions.len(), self.hurry(now)));
+        }
+        Until { due, about: timers.chain(self.wake).chain(self.next_look()).fold(kept, Time::min) }
+    }
+
+    fn on_ready(&mut self, now: Time, event: Ready) -> Result<(), Error> {
+        match event.token {
+            UDP => self.receive(now)?,
+            #[cfg(feature = "bpf")]
+            INTERCEPTED => self.accept(now),
+            RESOLVER => {
+                while let Some(answer) = self.resolver.answer() {
+                    let Some(session) = self.sessions.get_mut(&answer.session) else { continue };
+                    let count = answer.addresses.len();
+                    let mut allowed = answer.addresses.clone();
+                    let local = self.allow_local;
+                    allowed.retain(|to| outgoing::is_allowed(to.ip(), local) && (local || !route::is_own(to.ip())));
+                    match count > 0 && allowed.is_empty() {
+                        true => {
+                            self.arrivals.forbidden(now, session.station, answer.addresses[0]);
+                            session.refuse(answer.stream, OpenResult::Forbidden);
+                        }
+                        false => session.on_addresses(now, answer.stream, allowed, &self.poll),
+                    }
+                }
+            }
+            token => {
+                let (number, stream) = ((token >> 32) as u32, token as u32);
+                if let Some(session) = self.sessions.get_mut(&number) {
+                    session.on_ready(now, stream, event.readable, event.writable, &self.poll);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Once it is to stop, and what was under way has arrived.
+    fn is_over(&mut self, now: Time, stop: &Stop) -> bool {
+        if !stop.is_asked() {
+            return false;
+        }
+        let since = *self.stopping.get_or_insert(now);
+        let empty = self.sessions.values().all(|session| session.backlog().get() == 0);
+        empty || stop.is_urgent() || now.since(since) > DRAIN
     }
 }
 

@@ -30,6 +30,7 @@ pub mod program_info;
 mod random;
 pub mod rate_limited_log;
 pub(crate) mod remedy;
+pub(crate) mod run_loop;
 #[cfg(feature = "bpf")]
 pub(crate) mod said;
 #[cfg(feature = "bpf")]

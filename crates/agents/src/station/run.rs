@@ -15,6 +15,8 @@ use crate::service::log::Log;
 use crate::service::poll::{Poll, Ready};
 use crate::service::privileges::Account;
 use crate::service::rate_limited_log::RateLimitedLog;
+use crate::service::run_loop::{self, Turns};
+use crate::service::spin_sleeper::Until;
 use crate::service::{self, Stop, clock, files, system};
 use crate::tunnel::keys;
 use crate::tunnel::link::Link;
@@ -147,18 +149,7 @@ impl Station {
     /// # Errors
     /// [`Error::Service`].
     pub fn run(mut self, stop: &Stop) -> Result<Summary, Error> {
-        while !stop.is_asked() {
-            let now = clock::now();
-            self.service(now)?;
-            let now = clock::now();
-            let wait = self.next_wake(now).since(now);
-            let ready = self.poll.wait(wait).map_err(system("waiting for packets"))?;
-            let now = clock::now();
-            for n in 0..ready {
-                let event = self.poll.ready(n);
-                self.on_ready(now, event)?;
-            }
-        }
+        run_loop::run(&mut self, stop)?;
         // First of all nobody is led here any more.
         self.doors.release();
         self.tunnel.end(clock::now(), &self.link, &mut self.path, &mut self.summary);
@@ -171,29 +162,6 @@ impl Station {
         }
         self.summary.log_error = self.log.take().and_then(Log::finish);
         Ok(self.summary)
-    }
-
-    fn on_ready(&mut self, now: Time, event: Ready) -> Result<(), Error> {
-        let number = event.token as u32;
-        match event.token & !u64::from(u32::MAX) {
-            UDP => return self.receive(now),
-            // What it has to say is read with all that comes.
-            LOG => {}
-            LISTENER => {
-                let guests = self.doors.accept(now, number as usize, &self.poll);
-                guests.into_iter().for_each(|guest| self.connect(now, guest));
-            }
-            LOCAL => {
-                let guest = self.doors.listen(number, &self.poll);
-                guest.into_iter().for_each(|guest| self.connect(now, guest));
-            }
-            _ => {
-                if let Some(session) = self.tunnel.session() {
-                    session.on_ready(now, number, event.readable, event.writable);
-                }
-            }
-        }
-        Ok(())
     }
 
     fn receive(&mut self, now: Time) -> Result<(), Error> {
@@ -285,36 +253,6 @@ impl Station {
         }
     }
 
-    fn service(&mut self, now: Time) -> Result<(), Error> {
-        self.doors.look_after(now, &self.poll);
-        self.divert(now)?;
-        self.listen_for_the_proxy(now);
-        self.search(now);
-        let sending = system("sending datagrams");
-        self.tunnel.look(now, &self.link, &mut self.path, &mut self.summary).map_err(sending)?;
-        if let Some(session) = self.tunnel.session() {
-            session.events(now, &self.config.serve, &self.poll, |stream| PIPE | u64::from(stream));
-            for delay in session.endpoint.delays() {
-                match delay {
-                    Delay::Hop(span) => {
-                        self.hop.iter_mut().for_each(|histogram| histogram.add(span));
-                        if let Tells::Slots(slots) = &mut self.tells {
-                            slots.sense(now, &Signal::OneWay(span));
-                        }
-                    }
-                    Delay::Data(span) => self.data.iter_mut().for_each(|histogram| histogram.add(span)),
-                }
-            }
-            if now.since(self.pinged) >= PING {
-                self.pinged = now;
-                session.endpoint.ping();
-            }
-        }
-        self.tell(now)?;
-        let Some(session) = self.tunnel.session() else { return Ok(()) };
-        Ok(session.service(now, &self.link, &mut self.path, &mut self.scratch).map_err(sending)?)
-    }
-
     /// Tells the proxy what there is to tell, and writes a line of the log when that is due.
     fn tell(&mut self, now: Time) -> Result<(), Error> {
         let mut session = self.tunnel.session();
@@ -345,8 +283,46 @@ impl Station {
         self.data[0].clear();
         Ok(())
     }
+}
 
-    fn next_wake(&mut self, now: Time) -> Time {
+impl Turns for Station {
+    type Error = Error;
+
+    fn poll(&mut self) -> &mut Poll {
+        &mut self.poll
+    }
+
+    fn service(&mut self, now: Time) -> Result<(), Error> {
+        self.doors.look_after(now, &self.poll);
+        self.divert(now)?;
+        self.listen_for_the_proxy(now);
+        self.search(now);
+        let sending = system("sending datagrams");
+        self.tunnel.look(now, &self.link, &mut self.path, &mut self.summary).map_err(sending)?;
+        if let Some(session) = self.tunnel.session() {
+            session.events(now, &self.config.serve, &self.poll, |stream| PIPE | u64::from(stream));
+            for delay in session.endpoint.delays() {
+                match delay {
+                    Delay::Hop(span) => {
+                        self.hop.iter_mut().for_each(|histogram| histogram.add(span));
+                        if let Tells::Slots(slots) = &mut self.tells {
+                            slots.sense(now, &Signal::OneWay(span));
+                        }
+                    }
+                    Delay::Data(span) => self.data.iter_mut().for_each(|histogram| histogram.add(span)),
+                }
+            }
+            if now.since(self.pinged) >= PING {
+                self.pinged = now;
+                session.endpoint.ping();
+            }
+        }
+        self.tell(now)?;
+        let Some(session) = self.tunnel.session() else { return Ok(()) };
+        Ok(session.service(now, &self.link, &mut self.path, &mut self.scratch).map_err(sending)?)
+    }
+
+    fn next(&mut self, now: Time) -> Until {
         let session = self.tunnel.session().map(|session| {
             // What has ended is looked at at once.
             let over = if session.closed { now } else { Time::MAX };
@@ -359,7 +335,30 @@ impl Station {
         };
         let search = self.search.as_ref().and_then(Search::next_look);
         let times = self.doors.next_look().into_iter().chain(search);
-        times.fold(tunnel.min(tells).min(self.silence.next()), Time::min)
+        times.fold(tunnel.min(tells).min(self.silence.next()), Time::min).into()
+    }
+
+    fn on_ready(&mut self, now: Time, event: Ready) -> Result<(), Error> {
+        let number = event.token as u32;
+        match event.token & !u64::from(u32::MAX) {
+            UDP => return self.receive(now),
+            // What it has to say is read with all that comes.
+            LOG => {}
+            LISTENER => {
+                let guests = self.doors.accept(now, number as usize, &self.poll);
+                guests.into_iter().for_each(|guest| self.connect(now, guest));
+            }
+            LOCAL => {
+                let guest = self.doors.listen(number, &self.poll);
+                guest.into_iter().for_each(|guest| self.connect(now, guest));
+            }
+            _ => {
+                if let Some(session) = self.tunnel.session() {
+                    session.on_ready(now, number, event.readable, event.writable);
+                }
+            }
+        }
+        Ok(())
     }
 }
 
