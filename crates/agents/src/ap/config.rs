@@ -1,8 +1,8 @@
 //! What an agent is told, and what it tells in the end.
 
 use super::abi::Counters;
+use super::agent::Tally;
 use super::status::State;
-use super::tally::Tally;
 use crate::service::status::Viewer;
 use crate::service::{self, Method, Say};
 use lasthop_signals::Node;

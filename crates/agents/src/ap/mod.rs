@@ -38,11 +38,11 @@ mod sources;
 mod stations;
 pub mod status;
 mod table;
-mod tally;
 mod watch;
 
 #[cfg(not(feature = "bpf"))]
 pub use absent::{clean, run, run_with};
+pub use agent::Tally;
 pub use config::{Config, Summary};
 pub use consistency::Contradiction;
 pub use error::Error;
@@ -50,4 +50,3 @@ pub use offload::{Bypass, find as bypasses};
 pub use probe::{Check, Found, probe, probe_offload};
 #[cfg(feature = "bpf")]
 pub use run::{attached, clean, run, run_with};
-pub use tally::Tally;

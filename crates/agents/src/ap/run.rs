@@ -1,7 +1,7 @@
 //! The agent on a real interface: set up, run, leave nothing behind.
 
 use super::abi::Event;
-use super::agent::{Agent, Clock, Enforcer};
+use super::agent::{Agent, Clock, Enforcer, Tally};
 use super::kernel::{Load, REWRITER, Rewriter};
 use super::log::Log;
 use super::offload_monitor::OffloadMonitor;
@@ -9,7 +9,6 @@ use super::sources::Kernel;
 use super::stations::Stations;
 use super::status::State;
 use super::table::Slot;
-use super::tally::Tally;
 use super::watch::{Attention, Seen};
 use super::{Config, Error, Summary, offload};
 use crate::service::counters::account;
