@@ -2,6 +2,7 @@
 
 mod agent;
 mod aggregation_live;
+mod echo;
 mod gateways;
 mod host_agent;
 mod lab;
