@@ -3,7 +3,6 @@
 pub mod ap;
 #[cfg(test)]
 mod documented;
-pub mod echo;
 pub mod endpoint;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;

@@ -10,7 +10,6 @@ mod check;
 mod console;
 mod dataset;
 mod doctor;
-mod echo;
 mod flag;
 mod gateway;
 mod host;
@@ -111,10 +110,6 @@ enum Command {
     /// stops, is killed, or stands still, connections are plain CUBIC again within a second, and nothing stays attached. It cannot help QUIC,
     /// UDP, connections that began before it, or those over another congestion control than CUBIC.
     Host(host::Args),
-    /// Answer the probes of neighbours on a link, and ask one
-    ///
-    /// Probes are 16 octets in UDP, within a network of the interface; answers are as long, and no more than the law allows.
-    Echo(echo::Args),
     /// Be the routing agent on a node of a mesh: find neighbours, and ways to all others (OLSR, RFC 3626)
     ///
     /// Speaks at UDP port 698 of one interface, installs a route to every node that can be reached, and prints what changes. Routes have
@@ -196,7 +191,6 @@ fn main() -> ExitCode {
         Command::Proxy(args) => proxy::proxy(&args),
         Command::Station(args) => station::station(&args),
         Command::Host(args) => host::host(&args),
-        Command::Echo(args) => echo::echo(&args),
         Command::Olsr(args) => olsr::olsr(&args),
         Command::MeshGateway(args) => gateway::gateway(&args),
         Command::Relay(args) => relay::relay(&args),

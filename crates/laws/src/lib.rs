@@ -9,7 +9,6 @@ pub mod airtime;
 pub mod atp;
 mod decision;
 pub mod ebpf;
-pub mod echo;
 pub mod entry;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
@@ -47,7 +46,6 @@ pub const LAWS: &[Entry] = &[
     atp::RECEIVER,
     pbe::LAW,
     pbe::RECEIVER,
-    echo::LAW,
 ];
 
 /// What laws share with eBPF programs that decide as they do: one line a law.

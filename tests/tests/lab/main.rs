@@ -2,7 +2,6 @@
 
 mod agent;
 mod aggregation_live;
-mod echo;
 mod gateways;
 mod host_agent;
 mod lab;

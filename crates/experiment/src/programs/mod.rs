@@ -2,7 +2,6 @@
 
 pub mod agent;
 mod carrier;
-mod echo;
 mod pbe;
 mod terminal;
 pub(crate) mod tunnel;
@@ -24,4 +23,4 @@ pub(crate) struct Wanted<'a> {
 
 /// Each adds to a run what its kind of program has to do there, in the order of their start.
 pub(crate) const PROGRAMS: &[fn(Wanted<'_>, &mut Spec)] =
-    &[agent::add, carrier::add, tunnel::add, terminal::add, pbe::add, echo::add];
+    &[agent::add, carrier::add, tunnel::add, terminal::add, pbe::add];
