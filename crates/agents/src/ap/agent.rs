@@ -74,8 +74,6 @@ counters! {
         /// The most flows at once with neither timestamps nor a handshake in which no SYN was
         /// repeated: their round trip cannot be told, and they get no window.
         pub untimed: u64,
-        /// Times that flows were laid to rest, as they carried nothing.
-        pub rested: u64,
         /// Flows that left the table since nobody had used them for long.
         pub expired: u64,
         /// Targets that were set or lifted.
@@ -460,7 +458,6 @@ impl<'a> Agent<'a> {
             self.tally.orders += 1;
         }
         self.law.sense(now, &Signal::FlowGone(known.id));
-        self.tally.rested += 1;
         known.seen = seen;
         if let Some(other) = self.resting.insert(*key, known) {
             self.note_gone(now, other.id);

@@ -567,8 +567,6 @@ fn a_flow_that_wakes_up_is_the_same_and_is_limited_again() {
     turns.extend([is(false), wake, Turn::Report, is(true)]);
     let (outcome, _) = play(&memory, turns, None);
     assert_eq!((outcome.tally.flows, outcome.gone.len()), (1, 1));
-    assert_eq!(outcome.tally.rested, 1);
-    assert!(Tally::MEANINGS.iter().any(|meaning| meaning.name == "rested"), "metrics have it");
 }
 
 #[test]
