@@ -232,7 +232,7 @@ fn segments(
             let (drivers, monitors, controls) =
                 last.take().ok_or_else(|| LabError::Spec("a second last hop".into()))?;
             let delays = if spec.is_mesh() {
-                spec.hop.lone_exchanges().into_iter().map(HopDelay::new).collect()
+                spec.hop.plan().lone_exchanges().into_iter().map(HopDelay::new).collect()
             } else {
                 Vec::new()
             };

@@ -17,13 +17,17 @@ pub struct Plan {
     pub impairments: Impairments,
 }
 
-impl plan::Plan for Plan {
+impl plan::Build for Plan {
     type Model<P: Clone> = Star<Wire<P>>;
-
-    const IS: &'static str = "wired";
 
     fn build<P: Clone>(self, stations: u16, seed: Seed) -> Star<Wire<P>> {
         Star::new(stations, self.down, self.up).impaired(&self.impairments, seed)
+    }
+}
+
+impl plan::Plan for Plan {
+    fn is(&self) -> &'static str {
+        "wired"
     }
 
     fn least_rate(&self) -> Rate {

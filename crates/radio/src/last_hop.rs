@@ -1,12 +1,10 @@
 //! The kinds of last hops: one line each. Scenario files, the simulator and the lab ask this list.
 
-use crate::plan::{Observe, Plan};
-use crate::queue::HopQueue;
+use crate::plan::{Build, Observe, Plan};
 use crate::wifi::Air;
 use crate::wired::Wire;
 use crate::{Hop, NextEvent, Packet, cables, cell, trace, wifi};
-use lasthop_signals::Node;
-use lasthop_units::{Bytes, Rate, Seed, Span, Time};
+use lasthop_units::{Seed, Time};
 
 /// Makes of the list what holds any kind of hop, as a plan and as a model, and passes every question on to the kind that it holds.
 macro_rules! last_hops {
@@ -22,7 +20,7 @@ macro_rules! last_hops {
         pub enum Model<P: Clone> {
             /// A cable between two nodes.
             Cable(Wire<P>),
-            $( $(#[doc = $doc])* $kind(Box<<$plan as Plan>::Model<P>>), )*
+            $( $(#[doc = $doc])* $kind(Box<<$plan as Build>::Model<P>>), )*
         }
 
         $(
@@ -34,7 +32,7 @@ macro_rules! last_hops {
         )*
 
         impl LastHop {
-            /// As [`Plan::build`].
+            /// As [`Build::build`].
             ///
             /// # Panics
             /// If there are more stations than nodes have numbers.
@@ -43,49 +41,14 @@ macro_rules! last_hops {
                 match self { $( LastHop::$kind(plan) => Model::$kind(Box::new(plan.build(stations, seed))), )* }
             }
 
-            /// As [`Plan::IS`].
-            pub fn is(&self) -> &'static str {
-                match self { $( LastHop::$kind(_) => <$plan>::IS, )* }
+            /// The plan, to be asked.
+            pub fn plan(&self) -> &dyn Plan {
+                match self { $( LastHop::$kind(plan) => plan.as_ref(), )* }
             }
 
-            /// As [`Plan::nodes`].
-            pub fn nodes(&self, stations: usize) -> usize {
-                match self { $( LastHop::$kind(plan) => plan.nodes(stations), )* }
-            }
-
-            /// As [`Plan::access_point_of`].
-            pub fn access_point_of(&self, station: usize) -> Node {
-                match self { $( LastHop::$kind(plan) => plan.access_point_of(station), )* }
-            }
-
-            /// As [`Plan::mesh`].
-            pub fn mesh(&self) -> Option<Vec<(Node, Node)>> {
-                match self { $( LastHop::$kind(plan) => plan.mesh(), )* }
-            }
-
-            /// As [`Plan::lone_exchanges`].
-            pub fn lone_exchanges(&self) -> Vec<Span> {
-                match self { $( LastHop::$kind(plan) => plan.lone_exchanges(), )* }
-            }
-
-            /// As [`Plan::least_rate`].
-            pub fn least_rate(&self) -> Rate {
-                match self { $( LastHop::$kind(plan) => plan.least_rate(), )* }
-            }
-
-            /// As [`Plan::queue`].
-            pub fn queue(&self) -> Option<HopQueue> {
-                match self { $( LastHop::$kind(plan) => plan.queue(), )* }
-            }
-
-            /// As [`Plan::set_queue`].
-            pub fn set_queue(&mut self, queue: HopQueue) -> bool {
-                match self { $( LastHop::$kind(plan) => plan.set_queue(queue), )* }
-            }
-
-            /// As [`Plan::show_capacity`].
-            pub fn show_capacity(&mut self) {
-                match self { $( LastHop::$kind(plan) => plan.show_capacity(), )* }
+            /// The plan, to be changed.
+            pub fn plan_mut(&mut self) -> &mut dyn Plan {
+                match self { $( LastHop::$kind(plan) => plan.as_mut(), )* }
             }
         }
 
@@ -117,24 +80,15 @@ macro_rules! last_hops {
             }
         }
 
-        impl<P: Clone> Observe for Model<P> {
-            fn waiting(&self, from: Node, to: Node) -> usize {
-                match self {
-                    Model::Cable(cable) => cable.backlog(from),
-                    $( Model::$kind(hop) => Observe::waiting(hop.as_ref(), from, to), )*
-                }
+        impl<P: Clone> Model<P> {
+            /// The model, to be asked between its events.
+            pub fn observe(&self) -> &dyn Observe {
+                match self { Model::Cable(cable) => cable, $( Model::$kind(hop) => hop.as_ref(), )* }
             }
 
-            fn decoded(&self, node: Node) -> Option<Bytes> {
-                match self { Model::Cable(_) => None, $( Model::$kind(hop) => Observe::decoded(hop.as_ref(), node), )* }
-            }
-
-            fn octets_waiting(&self, station: Node) -> Bytes {
-                match self { Model::Cable(_) => Bytes::ZERO, $( Model::$kind(hop) => Observe::octets_waiting(hop.as_ref(), station), )* }
-            }
-
-            fn active_carriers(&mut self, station: Node) -> usize {
-                match self { Model::Cable(_) => 0, $( Model::$kind(hop) => Observe::active_carriers(hop.as_mut(), station), )* }
+            /// The same, for what looks ahead.
+            pub fn observe_mut(&mut self) -> &mut dyn Observe {
+                match self { Model::Cable(cable) => cable, $( Model::$kind(hop) => hop.as_mut(), )* }
             }
         }
     };

@@ -8,17 +8,20 @@ use lasthop_units::{Bytes, Rate, Seed, Span};
 /// The access point on its own hop.
 const ACCESS_POINT: Node = Node(0);
 
-/// A description from which a hop can be built: whatever was to be checked is checked. Node 0 is the access point, then come the
-/// stations. What only some kinds of hops have is absent unless a kind says otherwise.
-pub trait Plan {
+/// A description from which a hop can be built: whatever was to be checked is checked.
+pub trait Build: Plan {
     /// The model.
     type Model<P: Clone>: Observe;
 
-    /// What it is, as in "this hop is wired".
-    const IS: &'static str;
-
     /// The model at its beginning, with so many stations. Equal plans and seeds behave equally.
     fn build<P: Clone>(self, stations: u16, seed: Seed) -> Self::Model<P>;
+}
+
+/// What such a description tells. Node 0 is the access point, then come the stations. What only some kinds of hops have is absent
+/// unless a kind says otherwise.
+pub trait Plan {
+    /// What it is, as in "this hop is wired".
+    fn is(&self) -> &'static str;
 
     /// Its nodes, those that are no host's included.
     fn nodes(&self, stations: usize) -> usize {

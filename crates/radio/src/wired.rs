@@ -7,6 +7,7 @@
 //! Checked by: tests::*
 
 use crate::duplex::{Backlog, Duplex};
+use crate::plan::Observe;
 use crate::{Completion, Dest, Drop, Hop, NextEvent, Outbox, Outcome, Packet, RxInfo};
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Rate, Seed, Span, Stream, Time};
@@ -229,6 +230,12 @@ impl<P> Backlog for Wire<P> {
     }
     fn rate(&mut self, now: Time, from: Node) -> Rate {
         self.direction(from).map_or(Rate::ZERO, |i| self.lines[i].rate(now))
+    }
+}
+
+impl<P> Observe for Wire<P> {
+    fn waiting(&self, from: Node, _: Node) -> usize {
+        self.backlog(from)
     }
 }
 

@@ -189,7 +189,7 @@ fn sketch(raw: &Tables, (known, made): (&Known, &Further), (stations, hop): (usi
     let role = |name: &str| crate::graph::Host { name: name.to_owned(), role: HostRole::Wired };
     let edge = if raw.backhaul.given { Scenario::station_host(stations) } else { Scenario::AP_HOST };
     let star = || (0..stations).map(|place| (Scenario::AP, Scenario::station_node(place))).collect();
-    let radio = hop.and_then(LastHop::mesh).unwrap_or_else(star);
+    let radio = hop.and_then(|hop| hop.plan().mesh()).unwrap_or_else(star);
     let mut ends = vec![Some(Scenario::AP_HOST)];
     ends.extend((0..stations).map(|place| Some(Scenario::station_host(place))));
     let hop = graph::Link { medium: Medium::LastHop, ends };

@@ -119,11 +119,11 @@ impl Scenario {
     pub fn hop_under(&self, law: &SetUp) -> LastHop {
         let mut hop = self.hop.clone();
         if let Some(queue) = law.queue {
-            assert!(hop.set_queue(queue), "checked when the scenario was read");
+            assert!(hop.plan_mut().set_queue(queue), "checked when the scenario was read");
         }
         // Receivers that tell of their cell are shown what a recorded link could carry.
         if law.senders().any(|sender| sender.transport() == Transport::ReceiverFeedback) {
-            hop.show_capacity();
+            hop.plan_mut().show_capacity();
         }
         hop
     }
@@ -136,7 +136,7 @@ impl Scenario {
     /// # Panics
     /// If there is no such station.
     pub fn access_point_of(&self, station: usize) -> Node {
-        self.hop.access_point_of(station)
+        self.hop.plan().access_point_of(station)
     }
 
     /// Names of the further access points: all but the hop's own, in the order of their nodes, which are the hop's last.
@@ -217,7 +217,7 @@ impl Scenario {
             medium: Medium::Cable(cable.clone()),
             ends: ends.map(Some).to_vec(),
         };
-        let mut ends = vec![None; self.hop.nodes(self.stations.len())];
+        let mut ends = vec![None; self.hop.plan().nodes(self.stations.len())];
         let mut radio = Vec::new();
         for place in 0..self.stations.len() {
             let (station, ap) = (Scenario::station_node(place), self.access_point_of(place));
@@ -225,7 +225,7 @@ impl Scenario {
             ends[ap.index()] = Some(Scenario::AP_HOST);
             radio.push((ap, station));
         }
-        if let Some(mesh) = self.hop.mesh() {
+        if let Some(mesh) = self.hop.plan().mesh() {
             radio = mesh;
         }
         let mut links =
@@ -250,7 +250,7 @@ impl Scenario {
         };
         let speaks_atp = law.senders().any(|sender| sender.transport() == Transport::Atp);
         if speaks_atp && !matches!(self.hop, LastHop::Wifi(_)) {
-            let hop = self.hop.is();
+            let hop = self.hop.plan().is();
             return Some(format!("ATP goes by the delays that nodes of a Wi-Fi channel tell, and this hop is {hop}"));
         }
         let fetches =
@@ -260,7 +260,7 @@ impl Scenario {
 
     /// True if the stations forward each other's packets.
     pub fn is_mesh(&self) -> bool {
-        self.hop.mesh().is_some()
+        self.hop.plan().mesh().is_some()
     }
 
     /// Where the routes of a mesh's nodes come from; static for whatever is no mesh.

@@ -4,7 +4,6 @@
 
 use crate::net::{Effect, Effects, Link, Net};
 use crate::payload::{Address, Datagram, Payload};
-use lasthop_radio::plan::Observe as _;
 use lasthop_radio::{AccessClass, Dest, Packet};
 use lasthop_scenario::{Scenario, SetUp};
 use lasthop_signals::Node;
@@ -38,7 +37,7 @@ pub fn record(
     let (mut effects, mut arrived) = (Effects::default(), Vec::new());
     let (end, mut now, mut next_look) = (Time::ZERO + scenario.duration(), Time::ZERO, Time::ZERO);
     while now < end {
-        for _ in net.links[0].model.waiting(from, to)..WINDOW {
+        for _ in net.links[0].model.observe().waiting(from, to)..WINDOW {
             net.enqueue(0, now, packet(from, to, now), &mut effects);
             // A full queue refuses at once: it has enough.
             if settle(&mut effects, to, &mut arrived) {

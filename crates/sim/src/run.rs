@@ -240,7 +240,7 @@ fn access_points(scenario: &Scenario) -> AccessPoints {
 /// What a lone packet takes at each relay: all nodes of a radio hop, if a sender speaks ATP.
 fn relays(law: &SetUp, hop: &LastHop) -> Vec<Span> {
     let atp = law.senders().any(|sender| sender.transport() == Transport::Atp);
-    if atp { hop.lone_exchanges() } else { Vec::new() }
+    if atp { hop.plan().lone_exchanges() } else { Vec::new() }
 }
 
 /// The stations that bound their own windows.

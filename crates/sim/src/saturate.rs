@@ -3,13 +3,11 @@
 //! The world is copied and the copy floods the station's queue. What the copy delivers is what this world could have.
 
 use crate::context::Context;
-use crate::payload::Datagram;
 use crate::payload::{Address, Payload, packet};
 use crate::programs::connection::Connection;
 use crate::world::World;
 use lasthop_laws::Why;
-use lasthop_radio::last_hop::Model;
-use lasthop_radio::plan::Observe as _;
+use lasthop_radio::plan::Observe;
 use lasthop_radio::{AccessClass, Dest, Packet};
 use lasthop_scenario::Scenario;
 use lasthop_signals::{CellCapacity, Node};
@@ -59,8 +57,8 @@ impl World {
         [self.last_hop().decoded(station).unwrap_or(out), out]
     }
 
-    fn last_hop(&self) -> &Model<Datagram> {
-        &self.context.net.links[self.context.last_hop].model
+    fn last_hop(&self) -> &dyn Observe {
+        self.context.net.links[self.context.last_hop].model.observe()
     }
 
     /// The connection that tells its sender of a station's cell, if one does, and what it tells.
@@ -87,7 +85,7 @@ impl World {
 
     /// How many carriers of a cell a station has; zero elsewhere.
     pub fn active_carriers(&mut self, station: Node) -> usize {
-        self.context.net.links[self.context.last_hop].model.active_carriers(station)
+        self.context.net.links[self.context.last_hop].model.observe_mut().active_carriers(station)
     }
 
     /// The rate at which the sender of that connection sends, by its law, if that says one.

@@ -3,9 +3,9 @@
 use super::MonitorError;
 use crate::service::clock::{self, monotonic_now};
 use crate::service::{device, system};
-use lasthop_signals::{MacAddress, ReceivedMpdu};
+use lasthop_signals::ReceivedMpdu;
 use lasthop_units::{Span, Time};
-use lasthop_wire::dot11::{FrameControl, Header};
+use lasthop_wire::dot11::Header;
 use lasthop_wire::monitor::Captured;
 use nix::errno::Errno;
 use nix::net::if_::if_nametoindex;

@@ -100,7 +100,7 @@ impl Spec {
         if !matches!(self.hop, LastHop::Wifi(_)) && !self.monitors.is_empty() {
             return wrong("a monitor interface on a hop that has no radio".into());
         }
-        let nodes = self.hop.nodes(self.stations().len());
+        let nodes = self.hop.plan().nodes(self.stations().len());
         if nodes <= self.stations().len() {
             return wrong(format!("{} stations on a hop with {nodes} nodes", self.stations().len()));
         }
@@ -108,7 +108,7 @@ impl Spec {
             Medium::Cable(cable) => Some(cable.lines[0].rate.min(cable.lines[1].rate)),
             Medium::LastHop => None,
         });
-        if cables.chain([self.hop.least_rate()]).any(Rate::is_zero) {
+        if cables.chain([self.hop.plan().least_rate()]).any(Rate::is_zero) {
             return wrong("a wire with a rate of zero carries nothing".into());
         }
         let ends = self.graph.links.iter().flat_map(|link| link.ends.iter().rposition(Option::is_some));

@@ -146,7 +146,7 @@ impl Spec {
 
     /// True if stations forward each other's packets.
     pub(crate) fn is_mesh(&self) -> bool {
-        self.hop.mesh().is_some()
+        self.hop.plan().mesh().is_some()
     }
 
     /// The access points on the last hop, its own first.

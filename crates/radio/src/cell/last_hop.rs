@@ -6,13 +6,17 @@ use crate::star::CENTRE;
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Seed};
 
-impl plan::Plan for Plan {
+impl plan::Build for Plan {
     type Model<P: Clone> = Cell<P>;
-
-    const IS: &'static str = "a cell";
 
     fn build<P: Clone>(self, _: u16, seed: Seed) -> Cell<P> {
         Cell::new(self, seed)
+    }
+}
+
+impl plan::Plan for Plan {
+    fn is(&self) -> &'static str {
+        "a cell"
     }
 }
 

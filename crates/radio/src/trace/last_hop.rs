@@ -15,13 +15,17 @@ pub struct Plan {
     pub up: Params,
 }
 
-impl plan::Plan for Plan {
+impl plan::Build for Plan {
     type Model<P: Clone> = Star<Link<P>>;
-
-    const IS: &'static str = "a recorded trace";
 
     fn build<P: Clone>(self, stations: u16, seed: Seed) -> Star<Link<P>> {
         Link::star(stations, &self.down, &self.up, seed)
+    }
+}
+
+impl plan::Plan for Plan {
+    fn is(&self) -> &'static str {
+        "a recorded trace"
     }
 
     fn queue(&self) -> Option<HopQueue> {

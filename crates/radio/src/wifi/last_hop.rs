@@ -6,13 +6,17 @@ use crate::queue::HopQueue;
 use lasthop_signals::Node;
 use lasthop_units::{Bytes, Seed, Span};
 
-impl plan::Plan for Plan {
+impl plan::Build for Plan {
     type Model<P: Clone> = Wifi<P>;
-
-    const IS: &'static str = "Wi-Fi";
 
     fn build<P: Clone>(self, _: u16, seed: Seed) -> Wifi<P> {
         Wifi::new(self, seed)
+    }
+}
+
+impl plan::Plan for Plan {
+    fn is(&self) -> &'static str {
+        "Wi-Fi"
     }
 
     fn nodes(&self, _: usize) -> usize {

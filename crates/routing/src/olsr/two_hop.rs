@@ -5,7 +5,7 @@
 
 use lasthop_units::Time;
 use lasthop_wire::olsr::{Hello, NeighbourType};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 /// Pairs of a neighbour and a neighbour of that which are remembered: in a clique of 90 nodes there are as many.
@@ -54,11 +54,6 @@ impl TwoHop {
     /// All pairs: neighbour, and neighbour of that. The second may be a neighbour of this node too.
     pub(super) fn pairs(&self) -> impl Iterator<Item = (Ipv4Addr, Ipv4Addr)> {
         self.0.keys().copied()
-    }
-
-    /// The strict two-hop neighbours: those that are no neighbours.
-    pub(super) fn strict<T>(&self, neighbours: &BTreeMap<Ipv4Addr, T>) -> BTreeSet<Ipv4Addr> {
-        self.pairs().map(|(_, far)| far).filter(|far| !neighbours.contains_key(far)).collect()
     }
 
     /// When the next pair is too old.

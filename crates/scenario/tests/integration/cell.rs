@@ -42,7 +42,7 @@ fn a_short_file_makes_a_whole_cell() {
     let params = params(&scenario);
     let station = StationParams { carriers: 1, ..StationParams::new(Cqi::new(15).expect("in range")) };
     assert_eq!(*params, Params { truth: true, ..Params::new(vec![50], vec![station; 2]) });
-    assert_eq!(scenario.hop().queue(), None);
+    assert_eq!(scenario.hop().plan().queue(), None);
     let graph = scenario.graph();
     // Server and base station on the wire; the base station and two stations on the hop.
     assert_eq!(graph.links[1].ends.len(), 3);

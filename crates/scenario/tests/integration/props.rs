@@ -86,7 +86,7 @@ fn every_default_reads() {
     );
     let fq_codel = lasthop_radio::queue::FqCodelParams::default();
     assert_eq!(
-        scenario.hop().queue(),
+        scenario.hop().plan().queue(),
         Some(lasthop_radio::queue::HopQueue::Stations(lasthop_radio::queue::Kind::FqCodelAirtime(fq_codel)))
     );
     let LastHop::Wifi(plan) = scenario.hop() else { panic!("a Wi-Fi hop") };
@@ -134,7 +134,7 @@ fn answered(text: &str) {
             assert!(scenario.warm_up() < scenario.duration());
             for law in scenario.laws() {
                 let under = scenario.hop_under(law);
-                assert_eq!(under.queue(), law.queue.or(scenario.hop().queue()));
+                assert_eq!(under.plan().queue(), law.queue.or(scenario.hop().plan().queue()));
             }
             for stream in scenario.streams() {
                 assert!(scenario.station_of(stream.to).is_some());

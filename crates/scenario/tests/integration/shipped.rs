@@ -52,8 +52,11 @@ fn the_demo_is_what_its_description_says() {
     let yielded = |key: &Key| !matches!(key.column().needs, Needs::Uploads | Needs::Udp);
     assert_eq!(demo.measures(), Key::ALL.into_iter().filter(yielded).collect::<Vec<_>>());
     let modern = demo.law("cubic+modern-ap").expect("in the table");
-    assert!(matches!(demo.hop_under(&modern).queue(), Some(queue::HopQueue::Stations(queue::Kind::FqCodelAirtime(_)))));
-    assert!(matches!(demo.hop().queue(), Some(queue::HopQueue::Stations(queue::Kind::Fifo { packets: 1000 }))));
+    assert!(matches!(
+        demo.hop_under(&modern).plan().queue(),
+        Some(queue::HopQueue::Stations(queue::Kind::FqCodelAirtime(_)))
+    ));
+    assert!(matches!(demo.hop().plan().queue(), Some(queue::HopQueue::Stations(queue::Kind::Fifo { packets: 1000 }))));
     let agent = Choice::named(Place::AccessPoint, "oal");
     assert_eq!(demo.law("cubic+ap").expect("in the table").agent(), agent.as_ref());
     assert_eq!(demo.law("reno").expect("a sender law").sender("server").name(), "reno");

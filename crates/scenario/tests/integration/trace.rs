@@ -56,7 +56,7 @@ fn a_trace_hop_has_its_files_its_delay_and_each_kind_of_queue() {
     assert_eq!(of("{ kind = \"pie\", target = \"20 ms\", ecn = true }"), LinkKind::Pie(pie));
     let own = parse(&hop("{ kind = \"infinite\" }"), "", "queue = { kind = \"fifo\", limit = \"9 packets\" }\n");
     let under = own.hop_under(&own.laws()[0]);
-    assert_eq!(under.queue(), Some(HopQueue::Trace(LinkKind::DropTail(Limit::Packets(9)))), "a law's own queue");
+    assert_eq!(under.plan().queue(), Some(HopQueue::Trace(LinkKind::DropTail(Limit::Packets(9)))), "a law's own queue");
 }
 
 #[test]
