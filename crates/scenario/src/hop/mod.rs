@@ -3,6 +3,7 @@
 pub mod cell;
 pub mod check;
 mod kind;
+mod line;
 mod trace;
 pub mod wifi;
 mod wired;
@@ -89,4 +90,6 @@ hops! {
     cell: CellHop,
     /// A link that follows a recorded trace.
     trace: TraceHop,
+    /// A link of fixed rate, delay and loss.
+    line: line::LineHop,
 }
