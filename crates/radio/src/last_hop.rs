@@ -3,7 +3,7 @@
 use crate::plan::{Build, Observe, Plan};
 use crate::wifi::Air;
 use crate::wired::Wire;
-use crate::{Hop, NextEvent, Packet, cables, cell, line, trace, wifi};
+use crate::{Hop, NextEvent, Packet, cables, cell, trace, wifi};
 use lasthop_units::{Seed, Time};
 
 /// Makes of the list what holds any kind of hop, as a plan and as a model, and passes every question on to the kind that it holds.
@@ -104,6 +104,4 @@ last_hops! {
     Cell: cell::Plan,
     /// A link to each station that plays a recorded trace.
     Trace: trace::Plan,
-    /// A link of fixed rate, delay and loss to each station.
-    Line: line::Plan,
 }

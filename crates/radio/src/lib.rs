@@ -9,7 +9,6 @@ pub mod cell;
 pub mod duplex;
 mod hop;
 pub mod last_hop;
-pub mod line;
 mod packet;
 pub mod plan;
 pub mod queue;

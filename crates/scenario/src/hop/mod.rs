@@ -3,7 +3,6 @@
 pub mod cell;
 pub mod check;
 mod kind;
-mod line;
 mod trace;
 pub mod wifi;
 mod wired;
@@ -90,6 +89,4 @@ hops! {
     cell: CellHop,
     /// A link that follows a recorded trace.
     trace: TraceHop,
-    /// A link of fixed rate, delay and loss.
-    line: line::LineHop,
 }
