@@ -1,9 +1,8 @@
 //! Flags that name the logs of a terminal's carriers, for every command that measures its cell.
 
-use crate::{cell, flag};
+use crate::cell;
 use clap::Args as ClapArgs;
 use lasthop_agents::pbe::Logs;
-use lasthop_agents::service::{AgentError, Error};
 use lasthop_signals::Rnti;
 use lasthop_units::Span;
 use std::path::PathBuf;
@@ -39,14 +38,5 @@ impl LogArgs {
             rnti: Rnti(rnti),
             window: self.window,
         })
-    }
-}
-
-/// A value that cannot be, by its flag.
-pub fn wrong(error: impl AgentError) -> anyhow::Error {
-    match error.common() {
-        Ok(Error::Config { key, got, bound }) => flag::Wrong::line(format!("--{key} {got}: it must be {bound}")),
-        Ok(other) => flag::of_tunnel(other),
-        Err(own) => own.into(),
     }
 }

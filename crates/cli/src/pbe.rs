@@ -2,7 +2,7 @@
 
 mod params;
 
-use crate::logs::{LogArgs, wrong};
+use crate::logs::LogArgs;
 use crate::{flag, note, say};
 use anyhow::Context as _;
 use clap::{ArgGroup, Args as ClapArgs, Subcommand};
@@ -90,10 +90,10 @@ fn sender(args: &SenderArgs) -> anyhow::Result<ExitCode> {
     let law = lasthop_laws::pbe::Params::with(&args.law.0).map_err(|error| flag::of_law(error, Place::Sender))?;
     let config =
         SenderConfig { name: args.name.clone(), law, user: args.user.clone(), ..SenderConfig::new(&args.cgroup) };
-    let sender = Sender::open(&config).map_err(wrong)?;
+    let sender = Sender::open(&config).map_err(flag::of_tunnel)?;
     let (name, cgroup) = (&args.name, args.cgroup.display());
     say!("pbe sender: programs of {cgroup} can choose {name}, as with iperf3 -C {name}")?;
-    let summary = sender.run(stop).map_err(wrong)?;
+    let summary = sender.run(stop).map_err(flag::of_tunnel)?;
     say!("{}", account::line("pbe_sender", &summary))?;
     note!(
         "{} with a peer that tells; {} read",
@@ -117,9 +117,9 @@ fn receiver(args: &ReceiverArgs) -> anyhow::Result<ExitCode> {
         user: args.user.clone(),
         say: |line| note!("{line}"),
     };
-    let receiver = Receiver::open(&config).map_err(wrong)?;
+    let receiver = Receiver::open(&config).map_err(flag::of_tunnel)?;
     say!("pbe receiver: connections of {} tell what RNTI {rnti} can have of {carriers}", args.cgroup.display())?;
-    let summary = receiver.run(stop).map_err(wrong)?;
+    let summary = receiver.run(stop).map_err(flag::of_tunnel)?;
     say!("{}", account::line("pbe_receiver", &summary))?;
     note!(
         "{} with a peer that has the option; {} with it; {}, {} unread",

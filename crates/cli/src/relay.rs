@@ -5,7 +5,7 @@ use crate::{flag, note, say};
 use anyhow::bail;
 use clap::{Args as ClapArgs, ValueEnum};
 use lasthop_agents::relay::{self, Config, MarkCe, PORT, Relay, Source, Summary};
-use lasthop_agents::service::{self, AgentError};
+use lasthop_agents::service;
 use lasthop_report::account;
 use lasthop_units::{Span, count};
 use std::path::PathBuf;
@@ -64,14 +64,14 @@ pub fn relay(args: &Args) -> anyhow::Result<ExitCode> {
         return clean(&args.devices);
     }
     let config = args.config();
-    config.validate().map_err(wrong)?;
+    config.validate().map_err(flag::of_tunnel)?;
     let stop = service::stop_on_signals()?;
     let handler = args.mark_ce.filter(|_| args.mark_by == MarkBy::Nfqueue);
     let relay = match handler {
         Some(above) => Relay::open_with(&config, Box::new(MarkCe { above })),
         None => Relay::open(&config),
     };
-    let relay = relay.map_err(wrong)?;
+    let relay = relay.map_err(flag::of_tunnel)?;
     let devices: Vec<String> = relay.devices().map(|(name, method)| format!("{name} ({method})")).collect();
     let ports: Vec<String> = args.ports.iter().map(u16::to_string).collect();
     let source = match &args.d_source {
@@ -79,7 +79,7 @@ pub fn relay(args: &Args) -> anyhow::Result<ExitCode> {
         Source::Driver(path) => format!("the driver at {}", path.display()),
     };
     say!("relay: {}, UDP {} {}, D from {source}", devices.join(", "), plural(&ports), ports.join(", "))?;
-    let summary = relay.run(stop).map_err(wrong)?;
+    let summary = relay.run(stop).map_err(flag::of_tunnel)?;
     say!("{}", account::line("relay", &summary))?;
     report(&summary);
     match summary.log_error {
@@ -143,17 +143,6 @@ fn source(text: &str) -> Result<Source, String> {
         None if text == "kernel" => Ok(Source::Kernel),
         Some(("driver", path)) if !path.is_empty() => Ok(Source::Driver(path.into())),
         _ => Err("write `kernel`, or `driver:` and the path of the driver's socket".to_owned()),
-    }
-}
-
-/// What cannot be came from its flag.
-fn wrong(error: impl AgentError) -> anyhow::Error {
-    match error.common() {
-        Ok(service::Error::Config { key, got, bound }) => {
-            flag::Wrong::line(format!("--{} {got}: it must be {bound}", key.replace('_', "-")))
-        }
-        Ok(other) => flag::of_tunnel(other),
-        Err(own) => own.into(),
     }
 }
 

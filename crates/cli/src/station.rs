@@ -1,7 +1,7 @@
 //! `lasthop station`.
 
 use crate::flag::{self, Destination};
-use crate::logs::{self, LogArgs};
+use crate::logs::LogArgs;
 use crate::{note, say};
 use anyhow::bail;
 use clap::Args as ClapArgs;
@@ -89,7 +89,7 @@ pub fn station(args: &Args) -> anyhow::Result<ExitCode> {
         say: |line| note!("{line}"),
         ..Config::new(proxy, args.key.clone())
     };
-    let station = Station::open(&config).map_err(logs::wrong)?;
+    let station = Station::open(&config).map_err(flag::of_tunnel)?;
     for (index, address) in station.addresses()?.into_iter().enumerate() {
         if !address.ip().is_loopback() {
             note!("station: whoever reaches {address} from elsewhere can use it: it asks nobody who they are");
