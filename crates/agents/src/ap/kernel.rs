@@ -1,6 +1,6 @@
 //! The eBPF rewriter: loaded, its maps read and written, its programs attached.
 
-use super::abi::{Beat, Counters, Entry, Event, Key, Set, as_bytes_mut, from_bytes};
+use super::abi::{Beat, Counters, Entry, Event, Key, Set, as_bytes_mut};
 use super::events::{self, Events};
 use super::table::{Slot, Table};
 use super::watch::{Attention, Seen, Watch};
@@ -237,17 +237,14 @@ impl Rewriter {
     pub(super) fn counted(&self) -> Result<Counters, Error> {
         let zero = 0u32.to_ne_bytes();
         let each = self.skeleton.maps.counters.lookup_percpu(&zero, MapFlags::ANY).map_err(Error::map)?;
-        let sum = |a: Counters, b: Counters| Counters {
-            rewritten: a.rewritten + b.rewritten,
-            unattended: a.unattended + b.unattended,
-            malformed: a.malformed + b.malformed,
-            opened: a.opened + b.opened,
-            evicted: a.evicted + b.evicted,
-            refused: a.refused + b.refused,
-            apart: a.apart + b.apart,
-            missed: a.missed + b.missed,
-        };
-        Ok(each.unwrap_or_default().iter().filter_map(|bytes| from_bytes(bytes)).fold(Counters::default(), sum))
+        let mut sum = Counters::default();
+        for one in each.unwrap_or_default() {
+            // They are words, whatever they are called.
+            for (sum, one) in as_bytes_mut(&mut sum).as_chunks_mut().0.iter_mut().zip(one.as_chunks().0) {
+                *sum = (u64::from_ne_bytes(*sum) + u64::from_ne_bytes(*one)).to_ne_bytes();
+            }
+        }
+        Ok(sum)
     }
 
     /// Runs one packet through the program without a device (BPF_PROG_TEST_RUN) and gives what comes out.
