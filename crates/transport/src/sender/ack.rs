@@ -193,7 +193,7 @@ impl Sender {
             TailProbe::Repeated(end) if self.board.una() >= end => {
                 self.probe = TailProbe::None;
                 if self.recovery == Recovery::Open {
-                    self.tell_loss(now, prior_in_flight, self.mss);
+                    self.tell(now, &Signal::Loss(self.loss(prior_in_flight, self.mss)));
                     self.tell(now, &Signal::Recovered);
                 }
             }
@@ -253,7 +253,7 @@ impl Sender {
         self.timers.tail_probe = None;
         self.probe = TailProbe::None;
         self.counters.recoveries += 1;
-        self.tell_loss(now, prior_in_flight, lost);
+        self.tell(now, &Signal::Loss(self.loss(prior_in_flight, lost)));
     }
 
     fn leave_recovery(&mut self, now: Time) {
@@ -267,15 +267,15 @@ impl Sender {
         }
     }
 
-    fn tell_loss(&mut self, now: Time, prior_in_flight: u64, lost: u64) {
-        let loss = Loss {
+    /// What the law is told of a loss, of which so much was in flight before.
+    pub(super) fn loss(&self, prior_in_flight: u64, lost: u64) -> Loss {
+        Loss {
             prior_in_flight: Bytes::new(prior_in_flight),
             in_flight: Bytes::new(self.board.in_flight()),
             lost: Bytes::new(lost),
             delivered: Bytes::new(self.rate.delivered()),
             mss: Bytes::new(self.mss),
-        };
-        self.tell(now, &Signal::Loss(loss));
+        }
     }
 
     fn tell_ack(&mut self, now: Time, digest: &Digest, advanced: u64, lost: u64, prior_in_flight: u64) {

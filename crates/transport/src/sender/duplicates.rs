@@ -11,8 +11,8 @@ use super::ack::tell_lost;
 use super::{Recovery, Sender};
 use crate::scoreboard::DUPLICATES;
 use lasthop_laws::LossRecovery;
-use lasthop_signals::{Loss, Signal};
-use lasthop_units::{Bytes, Time};
+use lasthop_signals::Signal;
+use lasthop_units::Time;
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, Default)]
@@ -89,14 +89,7 @@ impl Sender {
         let lost = self.resend_first(now);
         // What limited transmit has sent does not count (RFC 5681, equation 4).
         let prior = flight.saturating_sub((DUPLICATES - 1) * self.mss).max(self.mss);
-        let loss = Loss {
-            prior_in_flight: Bytes::new(prior),
-            in_flight: Bytes::new(self.board.in_flight()),
-            lost: Bytes::new(lost),
-            delivered: Bytes::new(self.rate.delivered()),
-            mss: Bytes::new(self.mss),
-        };
-        self.tell(now, &Signal::Loss(loss));
+        self.tell(now, &Signal::Loss(self.loss(prior, lost)));
     }
 
     /// New data is acknowledged.

@@ -3,8 +3,8 @@
 use super::ack::tell_lost;
 use super::{Recovery, Sender, TailProbe};
 use lasthop_laws::LossRecovery;
-use lasthop_signals::{Loss, Signal};
-use lasthop_units::{Bytes, Span, Time};
+use lasthop_signals::Signal;
+use lasthop_units::{Span, Time};
 
 /// When something is due; `None`: not armed.
 #[derive(Clone, Copy, Debug, Default)]
@@ -122,13 +122,6 @@ impl Sender {
         self.recovery = Recovery::Loss(self.board.nxt());
         self.force = true;
         self.timers.retransmission = Some(now + self.rtt.rto());
-        let loss = Loss {
-            prior_in_flight: Bytes::new(prior_in_flight),
-            in_flight: Bytes::new(self.board.in_flight()),
-            lost: Bytes::new(lost),
-            delivered: Bytes::new(self.rate.delivered()),
-            mss: Bytes::new(self.mss),
-        };
-        self.tell(now, &Signal::Timeout(loss));
+        self.tell(now, &Signal::Timeout(self.loss(prior_in_flight, lost)));
     }
 }
