@@ -6,7 +6,7 @@ use crate::meta::Meta;
 use crate::read::DataSet;
 use crate::row::Row;
 use crate::{DataSetError, Recording};
-use lasthop_report::ReportError;
+use lasthop_report::{ReportError, plain};
 use parquet::errors::ParquetError;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -161,16 +161,5 @@ pub fn write_file(
         (Err(ReportError::Write { source, .. } | ReportError::Directory { source, .. }), None) => Err(failed(source)),
         (Err(other), None) => Err(failed(io::Error::other(other))),
         (Ok(()), None) => std::fs::metadata(path).map(|file| file.len()).map_err(failed),
-    }
-}
-
-/// The error that the disk gave, if that is what stopped the writer.
-fn plain(error: ParquetError) -> io::Error {
-    match error {
-        ParquetError::External(inner) => match inner.downcast::<io::Error>() {
-            Ok(disk) => *disk,
-            Err(other) => io::Error::other(other),
-        },
-        other => io::Error::other(other),
     }
 }

@@ -157,7 +157,7 @@ fn write_column<T: DataType>(
 }
 
 /// The error that the disk gave, if that is what stopped the writer.
-pub(crate) fn plain(error: ParquetError) -> io::Error {
+pub fn plain(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {
             Ok(disk) => *disk,

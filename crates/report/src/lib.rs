@@ -45,7 +45,7 @@ mod table;
 mod user_latency;
 
 pub use account::Account;
-pub use columns::{has_packets, write_packets, write_series};
+pub use columns::{has_packets, plain, write_packets, write_series};
 pub use combined::combined;
 pub use delays::Delays;
 pub use estimate::Estimate;

@@ -153,7 +153,7 @@ pub struct Data<'a> {
     pub bytes: &'a [u8],
 }
 
-/// How opening a stream went. The numbers are those of SOCKS5's reply field (RFC 1928 section 6).
+/// How opening a stream went: in the order of the numbers of SOCKS5's reply field (RFC 1928 section 6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenResult {
     /// Connected.
@@ -175,15 +175,7 @@ pub enum OpenResult {
 impl OpenResult {
     /// The number that stands for it.
     pub const fn code(self) -> u8 {
-        match self {
-            OpenResult::Connected => 0,
-            OpenResult::Failed => 1,
-            OpenResult::Forbidden => 2,
-            OpenResult::NetworkUnreachable => 3,
-            OpenResult::HostUnreachable => 4,
-            OpenResult::Refused => 5,
-            OpenResult::TimedOut => 6,
-        }
+        self as u8
     }
 
     /// What a number stands for.
