@@ -1,4 +1,4 @@
-//! Enums whose variants have names, each declared once.
+//! Enums with a name for each variant, declared once.
 
 /// Declares one: each variant with its documentation and its name. The enum has `ALL` and `name`.
 ///
