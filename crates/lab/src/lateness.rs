@@ -1,33 +1,23 @@
 //! How late the emulator did what its models asked for, by what it was.
 
 use crate::histogram::{Histogram, Summary};
-use lasthop_units::Span;
+use lasthop_units::{Span, named};
 
-/// What can be late.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Kind {
-    /// A packet handed to its receiver, against the moment at which the model delivered it.
-    Delivery,
-    /// A driver's report sent to whoever reads it, against the moment at which its counters were read.
-    DriverReport,
-    /// A model woken, against the moment that it had asked for. Where one wake-up serves several events of a model, this is
-    /// the lateness of the first, and so that of none of them is greater.
-    ModelEvent,
+named! {
+    /// What can be late.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+    pub enum Kind {
+        /// A packet handed to its receiver, against the moment at which the model delivered it.
+        Delivery = "delivery",
+        /// A driver's report sent to whoever reads it, against the moment at which its counters were read.
+        DriverReport = "driver_report",
+        /// A model woken, against the moment that it had asked for. Where one wake-up serves several events of a model, this is
+        /// the lateness of the first, and so that of none of them is greater.
+        ModelEvent = "model_event",
+    }
 }
 
 impl Kind {
-    /// All of them.
-    pub const ALL: [Kind; 3] = [Kind::Delivery, Kind::DriverReport, Kind::ModelEvent];
-
-    /// The name in `run.json`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Kind::Delivery => "delivery",
-            Kind::DriverReport => "driver_report",
-            Kind::ModelEvent => "model_event",
-        }
-    }
-
     /// Several of them, in a sentence.
     pub const fn plural(self) -> &'static str {
         match self {
