@@ -61,7 +61,7 @@ macro_rules! last_hops {
                 }
             }
 
-            #[inline]
+            #[inline(always)]
             fn advance(&mut self, now: Time, out: &mut O) {
                 match self {
                     Model::Cable(hop) => hop.advance(now, out),
@@ -71,7 +71,7 @@ macro_rules! last_hops {
         }
 
         impl<P: Clone> NextEvent for Model<P> {
-            #[inline]
+            #[inline(always)]
             fn next_event(&self) -> Option<Time> {
                 match self {
                     Model::Cable(hop) => hop.next_event(),
