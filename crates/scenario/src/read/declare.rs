@@ -194,26 +194,9 @@ macro_rules! words {
             }
         }
 
-        impl $crate::read::Read for $name {
-            fn read(
-                value: &$crate::read::Value<'_>,
-                at: &$crate::read::At,
-                cx: &mut $crate::read::Context,
-            ) -> Option<Self> {
-                $crate::read::word(value, at, cx, $name::ALL.iter().map(|word| (word.as_str(), *word)))
-            }
-        }
-
-        impl schemars::JsonSchema for $name {
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                stringify!($name).into()
-            }
-            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!({
-                    "description": $crate::read::prose(&[$($doc),*]),
-                    "oneOf": [$({ "const": $word, "description": $crate::read::prose(&[$($word_doc),*]) }),*],
-                })
-            }
+        $crate::read::choices! {
+            $name, [$($doc),*], [$($word: [$($word_doc),*],)*],
+            $name::ALL.iter().map(|word| (word.as_str(), *word))
         }
     };
 }
@@ -283,13 +266,23 @@ macro_rules! foreign_words {
         #[derive(Clone, Copy, Debug)]
         pub(crate) struct $name(pub $type);
 
+        $crate::read::choices! {
+            $name, [$($doc),*], [$($word: [$($word_doc),*],)*],
+            [$(($word, $name($value))),*].into_iter()
+        }
+    };
+}
+
+/// Reads one of these words as `$choices` have it, and describes them all.
+macro_rules! choices {
+    ($name:ident, [$($doc:literal),*], [$($word:literal: [$($word_doc:literal),*],)*], $choices:expr) => {
         impl $crate::read::Read for $name {
             fn read(
                 value: &$crate::read::Value<'_>,
                 at: &$crate::read::At,
                 cx: &mut $crate::read::Context,
             ) -> Option<Self> {
-                $crate::read::word(value, at, cx, [$(($word, $name($value))),*].into_iter())
+                $crate::read::word(value, at, cx, $choices)
             }
         }
 
@@ -307,4 +300,4 @@ macro_rules! foreign_words {
     };
 }
 
-pub(crate) use {foreign_words, inline_schema, key, need, step, table, words};
+pub(crate) use {choices, foreign_words, inline_schema, key, need, step, table, words};

@@ -8,7 +8,7 @@ mod declare;
 mod trace;
 mod values;
 
-pub(crate) use declare::{Keys, foreign_words, inline_schema, key, need, property, prose, step, table, words};
+pub(crate) use declare::{Keys, choices, foreign_words, inline_schema, key, need, property, prose, step, table, words};
 pub(crate) use trace::{Step, Trace, number};
 pub(crate) use values::{Named, Quantity, word};
 
